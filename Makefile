@@ -1,0 +1,48 @@
+# One verb an intent. `make demo` and `make test` install what they need first.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test lint format bench ui docs clean
+
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## Build .venv from the lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "evalpipe needs Python 3.11 or newer, this is %d.%d; name another with PYTHON=" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: install ## Simulate a fortnight with known truth, run every night of it, show truth beside estimate
+	$(BIN)/evalpipe demo
+
+test: install ## Lint, types, and all tests
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest -n 2
+
+lint: install ## ruff and the type checker
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install ## Ratios against a peer or a limit, one script a claim
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+ui: install ## Open Dagster's UI on the home in .evalpipe
+	$(BIN)/evalpipe ui
+
+docs: install ## Write the generated pages of docs/ anew
+	$(BIN)/python -m evalpipe.contracts.pages docs
+
+clean: ## Remove the environment and caches; homes with data are kept
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,24 @@
+"""Layer 4: outcomes and criteria become estimates, pairs, checks, gates and scorecards.
+
+Start at :func:`score`. Everything that this package returns is a frame of a contract in
+``contracts/tables/analysis.py``; the maths is in ``inference``.
+"""
+
+from evalpipe.analysis.corrections import corrections
+from evalpipe.analysis.gates import decide_gates
+from evalpipe.analysis.labels import version_labels
+from evalpipe.analysis.measurement import require_one_measurement
+from evalpipe.analysis.score import score
+from evalpipe.analysis.scorecard import require_versions, scorecard
+from evalpipe.analysis.windows import window_bounds
+
+__all__ = [
+    "corrections",
+    "decide_gates",
+    "require_one_measurement",
+    "require_versions",
+    "score",
+    "scorecard",
+    "version_labels",
+    "window_bounds",
+]

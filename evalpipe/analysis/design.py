@@ -1,0 +1,138 @@
+"""How versions were assigned: what criteria declare, what logs say, and whether the data agree.
+
+Belongs here: preparing the design checks and reading off the design that may be assumed. Does not
+belong here: their statistics (``inference``) or their rows (``diagnostics.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evalpipe.analysis.population import EPOCH, Population, mergeable_parents
+from evalpipe.analysis.stamp import digest
+from evalpipe.criteria.model import EstimandCriteria
+from evalpipe.inference import Check, Options, Sample, design_checks
+
+#: Pre-treatment columns that must be spread alike over the versions of a stratum.
+COVARIATES = ("language",)
+#: Permutations of a balance test among users; its limit of 0.01 needs no more.
+CHECK_PERMUTATIONS = 1_999
+#: By how much the logged probabilities of an epoch may miss 1 and still be the whole lottery.
+SHARE_TOLERANCE = 0.02
+_SAME = 1e-6
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The design after the checks.
+
+    Attributes:
+        design: Design that may be assumed.
+        failed: Names of the failed checks, which are the reasons on every row.
+        checks: All checks, passed ones included, that of the assignment first.
+    """
+
+    design: str
+    failed: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+def examine(population: Population, estimand: EstimandCriteria) -> Examined:
+    """Check the design of a window on all of its sessions, whatever their outcomes.
+
+    Args:
+        population: Sessions of the window.
+        estimand: Declared design, and who is compared.
+
+    Returns:
+        The design that may be assumed. A log that says users were assigned overrules a declared
+        assignment of sessions: treating users as sessions makes errors too small.
+    """
+    declared = _declared(population, estimand.design)
+    if not population.n:
+        return Examined(declared, (), ())
+    enough = np.bincount(population.version, minlength=len(population.versions)) >= estimand.min_sessions_per_version
+    use = enough[population.version]
+    shares, why = _shares(population, enough)
+    sample = Sample(
+        y=np.zeros(int(use.sum())),
+        d=np.ones(int(use.sum())),
+        version=population.version[use],
+        stratum=population.stratum[use],
+        user=population.cluster[use],
+        epoch=population.epoch[use],
+        n_versions=len(population.versions),
+        n_strata=len(population.strata),
+    )
+    options = Options(
+        design=declared,
+        min_users_per_cell=estimand.min_users_per_cell,
+        min_sessions_per_version=estimand.min_sessions_per_version,
+        min_support_share=estimand.min_support_share,
+        permutations=CHECK_PERMUTATIONS,
+        seed=int.from_bytes(digest("design", declared)) >> 1,
+        parents=mergeable_parents(population, estimand.min_sessions_per_version),
+    )
+    covariates = {name: population.codes_of(name)[use] for name in COVARIATES}
+    report = design_checks(sample, options, shares=shares, covariates=covariates)
+    failed = tuple(dict.fromkeys(check.check for check in report.checks if check.status == "suspect"))
+    checks = (_assignment(population, estimand.design, declared, why), *report.checks)
+    return Examined(report.design, failed if report.is_suspect else (), checks)
+
+
+def _declared(population: Population, declared: str) -> str:
+    units = set(population.sessions["assignment_unit"].drop_nulls())
+    return "randomized_user" if declared == "randomized_session" and "user" in units else declared
+
+
+def _assignment(population: Population, written: str, declared: str, why: str) -> Check:
+    """Where the claim that versions were assigned at random comes from."""
+    logged = population.sessions["assignment_policy"].is_not_null() | (
+        population.sessions["assignment_probability"].is_not_null()
+    )
+    share = float(logged.sum()) / population.n
+    if written == "observational":
+        detail = "Declared as not random: a difference may have other causes than the version."
+    elif not logged.any():
+        detail = f"Design {written} is declared in the criteria, not logged."
+    else:
+        detail = f"Design {written} is declared in the criteria; {share:.0%} of the sessions log an assignment."
+        if declared != written:
+            detail += " The log says that users were assigned, so users are permuted."
+        if why:
+            detail += f" {why}"
+    return Check("assignment", "window", share, np.nan, "ok", detail)
+
+
+def _shares(population: Population, enough: NDArray[np.bool_]) -> tuple[Floats | None, str]:
+    """Configured shares (epochs, K) from logged probabilities, or ``None`` and why not.
+
+    A session logs only the probability of the version that it got. The shares of an epoch are
+    known if every session logs one, all sessions of a version log the same, and these sum to 1.
+    Versions that are not compared drop out and the others keep their proportions.
+    """
+    cells = population.sessions.group_by(EPOCH, "version").agg(
+        pl.col("assignment_probability").mean().alias("share"),
+        (pl.col("assignment_probability").max() - pl.col("assignment_probability").min()).alias("spread"),
+        pl.col("assignment_probability").is_null().any().alias("is_open"),
+    )
+    if cells["is_open"].any():
+        return None, ""
+    if float(cells.select(pl.col("spread").max()).item()) > _SAME:
+        return None, "Logged probabilities vary within a version and epoch, so shares are not checked."
+    sums = cells.group_by(EPOCH).agg(pl.col("share").sum())["share"]
+    if ((sums - 1.0).abs() > SHARE_TOLERANCE).any():
+        return None, "Logged probabilities of an epoch's versions do not sum to 1, so shares are not checked."
+    shares = np.zeros((len(population.epochs), len(population.versions)))
+    for epoch, version, share in cells.select(EPOCH, "version", "share").iter_rows():
+        shares[population.epochs.index(epoch), population.versions.index(version)] = share
+    shares *= enough
+    totals = shares.sum(axis=1, keepdims=True)
+    # An epoch that only versions with too few sessions were in holds no session of the sample.
+    return np.where(totals > 0, shares / np.where(totals > 0, totals, 1.0), 1.0 / shares.shape[1]), ""

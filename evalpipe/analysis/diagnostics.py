@@ -1,0 +1,143 @@
+"""Rows of ``analysis.diagnostics``: what a number rests on, passed checks included.
+
+Belongs here: counts of what was left out, and checks as rows. Does not belong here: statistics.
+"""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from evalpipe.analysis.design import Examined
+from evalpipe.analysis.labels import MIXED, unlabelled
+from evalpipe.analysis.population import Population
+from evalpipe.analysis.rows import Scored
+from evalpipe.analysis.stamp import Stamp
+from evalpipe.contracts import render
+from evalpipe.contracts.tables.analysis import DIAGNOSTICS
+from evalpipe.criteria.model import Criteria
+from evalpipe.inference import Check
+
+#: Share of sessions that may be left out, or lack a user, before the rest may not stand for all.
+LEFT_OUT_LIMIT = 0.05
+#: How much more often an outcome may be unknown for one version than for another.
+MISSING_GAP_LIMIT = 0.05
+
+_LEFT_OUT = {
+    "missing_release": "name no release of the agent",
+    "missing_model": "name no model",
+    MIXED: "were answered by several models",
+}
+
+
+def diagnostics_rows(
+    inside: pl.DataFrame,
+    settled: pl.DataFrame,
+    population: Population,
+    examined: Examined,
+    headline: Scored | None,
+    criteria: Criteria,
+    stamp: Stamp,
+) -> pl.DataFrame:
+    """All checks of a window.
+
+    Args:
+        inside: Outcome rows of the window.
+        settled: Those that will not change.
+        population: Those that have a version.
+        examined: Checks of the design.
+        headline: The headline metric over all traffic; ``None`` without sessions.
+        criteria: Criteria in force.
+        stamp: What every row carries.
+
+    Returns:
+        Rows of ``analysis.diagnostics``.
+    """
+    checks = [
+        _sessions(population),
+        _unsettled(inside.height, settled.height),
+        *_left_out(settled, criteria),
+        _users(population),
+        *examined.checks,
+        *(_headline(headline, criteria) if headline else []),
+    ]
+    rows = pl.DataFrame(
+        [
+            (c.check, c.subject, _null(c.value), _null(c.limit), c.status, c.detail)
+            for c in checks
+        ],
+        schema={name: render.polars_schema(DIAGNOSTICS)[name] for name in _COLUMNS},
+        orient="row",
+    )  # fmt: skip
+    return render.conform(DIAGNOSTICS, rows.with_columns(*stamp.columns))
+
+
+_COLUMNS = ("check", "subject", "value", "limit", "status", "detail")
+
+
+def _null(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _sessions(population: Population) -> Check:
+    k, s = len(population.versions), len(set(population.stratum.tolist()))
+    detail = f"{population.n} sessions of {k} versions in {s} strata."
+    status = "ok" if population.n else "unavailable"
+    return Check("sessions", "window", population.n, math.nan, status, detail)
+
+
+def _unsettled(n_inside: int, n_settled: int) -> Check:
+    open_share = 1.0 - n_settled / n_inside if n_inside else math.nan
+    detail = f"{n_inside - n_settled} of {n_inside} sessions may still change and were left out."
+    return Check("unsettled", "window", open_share, math.nan, "ok" if n_inside else "unavailable", detail)
+
+
+def _left_out(settled: pl.DataFrame, criteria: Criteria) -> list[Check]:
+    n = settled.height
+    return [
+        _limited(check, "window", count, n, f"{count} of {n} sessions {_LEFT_OUT[check]} and were left out.")
+        for check, count in unlabelled(settled, criteria.outcomes.compare_by).items()
+    ]
+
+
+def _users(population: Population) -> Check:
+    alone = population.n_without_user - population.n_by_task
+    detail = f"{population.n_without_user} of {population.n} sessions name no user"
+    detail += f"; {population.n_by_task} of them are clustered by task" if population.n_by_task else ""
+    detail += f"; {alone} count as one user each." if alone else "."
+    return _limited("missing_user", "window", population.n_without_user, population.n, detail)
+
+
+def _limited(check: str, subject: str, count: int, n: int, detail: str) -> Check:
+    if not n:
+        return Check(check, subject, math.nan, LEFT_OUT_LIMIT, "unavailable", "No sessions.")
+    share = count / n
+    return Check(check, subject, share, LEFT_OUT_LIMIT, "suspect" if share > LEFT_OUT_LIMIT else "ok", detail)
+
+
+def _headline(headline: Scored, criteria: Criteria) -> list[Check]:
+    metric, counts = headline.metric.name, headline.counts
+    limit = criteria.estimand.min_support_share
+    share = headline.comparison.support_share if headline.comparison else math.nan
+    if math.isnan(share):
+        support = Check("support_share", metric, share, limit, "unavailable", "Nothing could be compared.")
+    else:
+        status = "ok" if share >= limit else "inconclusive"
+        detail = f"{share:.1%} of the traffic lies in strata where every compared version was seen."
+        support = Check("support_share", metric, share, limit, status, detail)
+    n, shares = int(counts.n_sessions.sum()), counts.missing_share[counts.n_sessions > 0]
+    missing = float((counts.missing_share * counts.n_sessions)[counts.n_sessions > 0].sum()) / n
+    gap = float(shares.max() - shares.min())
+    return [
+        support,
+        Check("missing_outcome", metric, missing, math.nan, "ok", f"{missing:.1%} of {n} outcomes are not known."),
+        Check(
+            "differential_missingness",
+            metric,
+            gap,
+            MISSING_GAP_LIMIT,
+            "suspect" if gap > MISSING_GAP_LIMIT else "ok",
+            "Largest difference between versions in the share of outcomes that are not known.",
+        ),
+    ]

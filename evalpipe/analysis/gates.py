@@ -1,0 +1,135 @@
+"""Release gates on an analysis: may the candidate ship in the baseline's place?
+
+Belongs here: which numbers a gate reads, and what bars a decision. Does not belong here: the rule
+itself (``inference.gate``) or which gates exist (criteria, declared before the results).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from evalpipe.analysis.measurement import require_one_measurement
+from evalpipe.analysis.population import ALL
+from evalpipe.analysis.scorecard import require_versions
+from evalpipe.analysis.stamp import digest
+from evalpipe.contracts import render
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.metrics import BY_NAME
+from evalpipe.contracts.tables.analysis import GATES, NET_IMPROVEMENT, PAIRS
+from evalpipe.criteria.model import Criteria, GateCriterion
+from evalpipe.inference import gate
+
+_STAMP = ("as_of", "window", "window_start", "window_end", "measurement")
+#: One-sided error rate of a gate (contract of ``analysis.gates``: 95 % bounds).
+GATE_ALPHA = 0.05
+
+
+def decide_gates(tables: Mapping[str, pl.DataFrame], criteria: Criteria, candidate: str, baseline: str) -> pl.DataFrame:
+    """Decide every gate of the criteria for one candidate and baseline.
+
+    The decision reads the difference over all traffic, signed so that positive is better. It is
+    ``inconclusive`` where a number is suspect, unavailable or rests on too little common traffic.
+
+    Args:
+        tables: ``analysis.net_improvement`` and ``analysis.pairs`` of one as-of day and window.
+        criteria: The gates; of the measurement that the tables were made under.
+        candidate: Version that may ship.
+        baseline: Version that it is compared with.
+
+    Returns:
+        ``analysis.gates``, one row a gate, all with one ``decision_id``: a digest of criteria,
+        versions and every number that was read. Empty if no gate is declared.
+
+    Raises:
+        EvalpipeError: ``UNKNOWN_VERSION``, ``MIXED_MEASUREMENTS``, or ``BAD_ARGUMENT`` if candidate
+            and baseline are one version or the tables hold more than one analysis.
+    """
+    numbers, pairs = tables[NET_IMPROVEMENT.full_name], tables[PAIRS.full_name]
+    _require_one_analysis(numbers, criteria)
+    require_versions(numbers, candidate, baseline)
+    if candidate == baseline:
+        raise EvalpipeError("BAD_ARGUMENT", "Candidate and baseline are the same version.", fix="Name two versions.")
+    stamp = numbers.select(_STAMP).row(0, named=True)
+    rows = [_decide(numbers, pairs, criteria, one, candidate, baseline) for one in criteria.gates]
+    decision = digest(criteria.hash, stamp, candidate, baseline, rows).hex()
+    shared = {
+        **stamp,
+        "decision_id": decision,
+        "criteria_name": criteria.name,
+        "criteria_version": criteria.version,
+        "criteria_hash": criteria.hash,
+        "decided_on": stamp["as_of"],
+        "candidate": candidate,
+        "baseline": baseline,
+    }
+    return render.conform(GATES, render.frame(GATES, [{**shared, **row} for row in rows])).sort(GATES.sort)
+
+
+def _require_one_analysis(numbers: pl.DataFrame, criteria: Criteria) -> None:
+    found = require_one_measurement(numbers)
+    if found and found != criteria.measurement:
+        raise EvalpipeError(
+            "MIXED_MEASUREMENTS",
+            f"The analysis was made under measurement {found}, the criteria are {criteria.measurement}.",
+            where=f"criteria {criteria.name} {criteria.version}",
+        )
+    if numbers.select("as_of", "window").n_unique() > 1:
+        what = "The tables hold more than one analysis."
+        raise EvalpipeError("BAD_ARGUMENT", what, fix="Pass the tables of one as-of day and window.")
+
+
+def _decide(
+    numbers: pl.DataFrame,
+    pairs: pl.DataFrame,
+    criteria: Criteria,
+    criterion: GateCriterion,
+    candidate: str,
+    baseline: str,
+) -> dict[str, Any]:
+    here = (pl.col("metric") == criterion.metric) & (pl.col("slice") == ALL)
+    mine = numbers.filter(here & pl.col("version").is_in([candidate, baseline])).sort("version")
+    pair = pairs.filter(here & (pl.col("version") == candidate) & (pl.col("other") == baseline))
+    values = pair.select("difference", "se", "df", "gstar").row(0) if pair.height else (None,) * 4
+    difference, se, df, gstar = (math.nan if value is None else float(value) for value in values)
+    sign = 1.0 if BY_NAME[criterion.metric].is_higher_better else -1.0
+    found = gate(
+        sign * difference,
+        se,
+        df,
+        gstar,
+        criterion.margin,
+        criterion.kind,
+        alpha=GATE_ALPHA,
+        blockers=_blockers(mine, criteria),
+    )
+    return {
+        "criterion": criterion.name,
+        "metric": criterion.metric,
+        "kind": criterion.kind,
+        "margin": criterion.margin,
+        "estimate": _null(sign * difference),
+        "lower": _null(found.lower),
+        "upper": _null(found.upper),
+        "df": _null(found.df),
+        "verdict": found.verdict,
+        "reasons": list(dict.fromkeys(found.reasons)),
+    }
+
+
+def _blockers(rows: pl.DataFrame, criteria: Criteria) -> list[str]:
+    """What bars a decision, whatever the numbers say: from the rows of both versions."""
+    found: list[str] = []
+    for status, reasons, share in rows.select("status", "reasons", "support_share").iter_rows():
+        if status in ("suspect", "unavailable"):
+            found += [status, *reasons]
+        if share is not None and share < criteria.estimand.min_support_share:
+            found.append("low_support")
+    return list(dict.fromkeys(found))
+
+
+def _null(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,179 @@
+"""The sessions of a window as codes: version, stratum, cluster, epoch, slices.
+
+Belongs here: everything about a session that does not depend on the metric, factorised once for all
+metrics and slices. Does not belong here: outcomes, or which version is comparable (``inference``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evalpipe.analysis.labels import version_labels
+
+ALL = "all"
+#: The stratum column that is never merged away: sessions of two routing epochs were not drawn from
+#: one lottery, and traffic of different periods is no control for each other.
+EPOCH = "routing_epoch"
+NO_VALUE = "(none)"
+#: A stratum in which the least served version should have had at least so many sessions is not
+#: merged when it has none: chance leaves such a cell empty in fewer than 7 of 1,000 strata, so
+#: that work is kept from the version, and other work is no stand-in for it.
+EXPECTED_BY_CHANCE = 5.0
+
+Codes = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Sessions with a version, one entry each.
+
+    Attributes:
+        sessions: Their outcome rows with the label as ``version``, (N rows).
+        versions: Labels in order; codes index them. strata: likewise, ancestors included.
+        epochs: Routing epochs, likewise.
+        parents: (S,) code of the stratum that a sparse one is merged into, or -1.
+        version, stratum, cluster, epoch: Codes, (N,) int32.
+        slices: Name of each slice and its sessions, (N,) bool; ``all`` is the first.
+        n_without_user: Sessions whose log names no user.
+        n_by_task: Those among them that are clustered by the task that they tried.
+    """
+
+    sessions: pl.DataFrame
+    versions: list[str]
+    strata: list[str]
+    epochs: list[str]
+    parents: Codes
+    version: Codes
+    stratum: Codes
+    cluster: Codes
+    epoch: Codes
+    slices: dict[str, Bools]
+    n_without_user: int
+    n_by_task: int
+
+    @property
+    def n(self) -> int:
+        """Number of sessions, N."""
+        return self.sessions.height
+
+    def codes_of(self, column: str) -> Codes:
+        """Codes of a column's values in sorted order, null included as a value, (N,)."""
+        values = self.sessions[column].cast(pl.String).fill_null(NO_VALUE)
+        return _codes(values, values.unique().sort().to_list())
+
+
+def encode(
+    outcomes: pl.DataFrame, compare_by: Sequence[str], strata: Sequence[str], slices: Sequence[str]
+) -> Population:
+    """Give every session that has a version its codes.
+
+    Args:
+        outcomes: Rows of ``signals.session_outcomes``.
+        compare_by: Parts of the version's label.
+        strata: Columns whose combinations are the strata, ``routing_epoch`` among them.
+        slices: Columns whose values are slices beside ``all``.
+
+    Returns:
+        The population. A session without a user is its own cluster, unless it tried a task of a
+        controlled task set: then the task is, because repeats of one task succeed or fail together.
+    """
+    sessions = (
+        outcomes.with_columns(version_labels(outcomes, compare_by))
+        .filter(pl.col("version").is_not_null())
+        .sort("session_id")
+    )
+    leaf = _label(sessions, strata)
+    chain = _ancestors(strata)
+    labels = [leaf, *(_label(sessions, columns) for columns in chain)]
+    names = pl.concat(labels).unique().sort().to_list()
+    coded = [_codes(series, names) for series in labels]
+    parents = np.full(len(names), -1, dtype=np.int32)
+    for child, parent in itertools.pairwise(coded):
+        parents[child] = parent
+    versions = sessions["version"].unique().sort().to_list()
+    epochs = sessions[EPOCH].unique().sort().to_list()
+    key = _cluster_key(sessions)
+    without = sessions["user_id"].is_null()
+    return Population(
+        sessions=sessions,
+        versions=versions,
+        strata=names,
+        epochs=epochs,
+        parents=parents,
+        version=_codes(sessions["version"], versions),
+        stratum=coded[0],
+        cluster=(key.rank("dense").cast(pl.Int32) - 1).to_numpy(),
+        epoch=_codes(sessions[EPOCH], epochs),
+        slices=_slices(sessions, slices),
+        n_without_user=int(without.sum()),
+        n_by_task=int((without & sessions["task_id"].is_not_null()).sum()),
+    )
+
+
+def mergeable_parents(population: Population, min_sessions: int) -> Codes:
+    """The parents of strata that are sparse by chance; the others have none.
+
+    Merging pools the work of several strata. That is harmless where a version lacks a stratum
+    because few sessions were drawn, and wrong where it never does that kind of work: one version's
+    coding would be compared with another's chat, and the table would call it common support.
+
+    Args:
+        population: Sessions of the window.
+        min_sessions: Sessions that make a version part of the comparison.
+
+    Returns:
+        (S,) code of the parent or -1.
+    """
+    k, e, s = len(population.versions), len(population.epochs), len(population.strata)
+    served = np.bincount(population.epoch * k + population.version, minlength=e * k).reshape(e, k)
+    compared = served[:, served.sum(axis=0) >= min_sessions]
+    # A version that an epoch never served cannot be rescued by merging, so it sets no limit there.
+    smallest = np.where(compared > 0, compared, population.n).min(axis=1, initial=population.n)
+    smallest = smallest / np.maximum(compared.sum(axis=1), 1)
+    n = np.bincount(population.stratum, minlength=s)
+    epoch_of = np.zeros(s, dtype=np.int32)
+    epoch_of[population.stratum] = population.epoch
+    return np.where(n * smallest[epoch_of] < EXPECTED_BY_CHANCE, population.parents, -1).astype(np.int32)
+
+
+def _ancestors(strata: Sequence[str]) -> list[list[str]]:
+    """Column sets of the parents: the last column goes first, the routing epoch never."""
+    chain: list[list[str]] = []
+    columns = list(strata)
+    while len(columns) > 1:
+        columns.remove([name for name in columns if name != EPOCH][-1])
+        chain.append(list(columns))
+    return chain
+
+
+def _label(sessions: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    parts = [pl.concat_str([pl.lit(f"{name}="), pl.col(name).cast(pl.String).fill_null(NO_VALUE)]) for name in columns]
+    return sessions.select(pl.concat_str(parts, separator="|").alias("stratum"))["stratum"]
+
+
+def _cluster_key(sessions: pl.DataFrame) -> pl.Series:
+    task = pl.concat_str([pl.lit("task "), pl.col("source"), pl.lit(" "), pl.col("task_id")])
+    user = pl.concat_str([pl.lit("user "), pl.col("user_id")])
+    session = pl.concat_str([pl.lit("session "), pl.col("session_id")])
+    return sessions.select(pl.coalesce(user, task, session).alias("cluster"))["cluster"]
+
+
+def _codes(values: pl.Series, names: list[str]) -> Codes:
+    physical = values.cast(pl.Enum(names)).to_physical()
+    return physical.cast(pl.Int32).to_numpy().astype(np.int32)
+
+
+def _slices(sessions: pl.DataFrame, columns: Sequence[str]) -> dict[str, Bools]:
+    found: dict[str, Bools] = {ALL: np.ones(sessions.height, dtype=bool)}
+    for column in columns:
+        values = sessions[column].cast(pl.String).fill_null(NO_VALUE)
+        for value in values.unique().sort():
+            found[f"{column}={value}"] = (values == value).to_numpy()
+    return found

@@ -1,0 +1,202 @@
+"""From outcome rows to analysis tables: every metric, in every slice, under one criteria.
+
+Belongs here: which comparisons are made and with what effort. Does not belong here: the maths
+(``inference``), row shapes (``rows.py``) or checks of the design (``design.py``).
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+
+from evalpipe.analysis.design import Examined, examine
+from evalpipe.analysis.diagnostics import diagnostics_rows
+from evalpipe.analysis.measurement import require_one_measurement
+from evalpipe.analysis.outcomes import Pair, check_outcomes, read_pair
+from evalpipe.analysis.population import ALL, Bools, Codes, Population, encode, mergeable_parents
+from evalpipe.analysis.rows import (
+    ESTIMATOR,
+    Basis,
+    Counts,
+    Scored,
+    net_improvement_rows,
+    pair_rows,
+    strata_rows,
+)
+from evalpipe.analysis.stamp import Stamp
+from evalpipe.contracts import render
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.metrics import BY_NAME
+from evalpipe.contracts.model import Table
+from evalpipe.contracts.tables.analysis import DIAGNOSTICS, NET_IMPROVEMENT, PAIRS, STRATA
+from evalpipe.criteria.model import Criteria
+from evalpipe.inference import Options, Sample, compare
+
+#: Replicates of the randomization test of a metric other than the headline, over all traffic and
+#: within a slice. Such a p-value decides nothing (gates, ranks and letters read intervals), and the
+#: simulation error of p = 0.05 is 0.010 and 0.015; 9,999 for every metric and slice would take a
+#: night of 17,000 sessions from seconds to a minute.
+SIDE_PERMUTATIONS = 499
+SIDE_SLICE_PERMUTATIONS = 199
+_NAMED_REFERENCE = "model:"
+
+
+def score(
+    outcomes: pl.DataFrame,
+    criteria: Criteria,
+    *,
+    as_of: date,
+    window: str,
+    window_start: date,
+    window_end: date,
+) -> dict[str, pl.DataFrame]:
+    """Score a window of sessions under criteria.
+
+    Args:
+        outcomes: Rows of ``signals.session_outcomes``. Days outside the window are ignored;
+            sessions that are not settled are counted and left out.
+        criteria: What is compared, how, and when a number is withheld.
+        as_of: Day the window belongs to.
+        window: Name of the window, such as ``28d`` or ``all``.
+        window_start, window_end: Its first and last day, both inclusive.
+
+    Returns:
+        ``analysis.net_improvement``, ``pairs``, ``strata`` and ``diagnostics`` by full name, each
+        sorted and checked against its contract. Without sessions only diagnostics has rows.
+
+    Raises:
+        EvalpipeError: ``MIXED_MEASUREMENTS`` if the rows were not made under these criteria,
+            ``INVALID_OUTCOMES`` if a value is not legal.
+    """
+    _require_measurement(outcomes, criteria)
+    inside = outcomes.filter(pl.col("day").is_between(window_start, window_end))
+    settled = inside.filter(pl.col("is_settled"))
+    check_outcomes(settled, criteria.estimand.metrics)
+    stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
+    estimand = criteria.estimand
+    population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices)
+    examined = examine(population, estimand)
+    basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed)
+    parents = mergeable_parents(population, estimand.min_sessions_per_version)
+    scored: list[Scored] = []
+    for metric in estimand.metrics if population.n else ():
+        pair = read_pair(population.sessions, metric)
+        scored += [
+            _score_one(population, pair, metric, name, criteria, examined, parents, stamp) for name in population.slices
+        ]
+    headline = next((s for s in scored if (s.metric.name, s.slice) == (criteria.outcomes.headline, ALL)), None)
+    return {
+        NET_IMPROVEMENT.full_name: _table(NET_IMPROVEMENT, [net_improvement_rows(s, basis) for s in scored]),
+        PAIRS.full_name: _table(PAIRS, [pair_rows(s, basis) for s in scored]),
+        STRATA.full_name: _table(STRATA, [strata_rows(headline, population, basis)] if headline else []),
+        DIAGNOSTICS.full_name: _table(
+            DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp)]
+        ),
+    }
+
+
+def replicates(metric: str, slice_name: str, criteria: Criteria) -> int:
+    """Replicates of the randomization test for a metric in a slice.
+
+    The headline metric gets what the criteria ask for; the others get no more than
+    :data:`SIDE_PERMUTATIONS`. ``n_permutations`` on every row says which it was.
+    """
+    asked = criteria.estimand.permutations
+    if metric == criteria.outcomes.headline:
+        return asked
+    return min(asked, SIDE_PERMUTATIONS if slice_name == ALL else SIDE_SLICE_PERMUTATIONS)
+
+
+def _require_measurement(outcomes: pl.DataFrame, criteria: Criteria) -> None:
+    found = require_one_measurement(outcomes)
+    if found and found != criteria.measurement:
+        first, last = outcomes.select(pl.col("day").min().alias("a"), pl.col("day").max().alias("b")).row(0)
+        raise EvalpipeError(
+            "MIXED_MEASUREMENTS",
+            f"The outcomes were made under measurement {found}, the criteria are {criteria.measurement}.",
+            where=f"criteria {criteria.name} {criteria.version}",
+            fix=f"Compute them under these criteria: evalpipe backfill {first}..{last}",
+        )
+
+
+def _score_one(
+    population: Population,
+    pair: Pair,
+    metric: str,
+    slice_name: str,
+    criteria: Criteria,
+    examined: Examined,
+    parents: Codes,
+    stamp: Stamp,
+) -> Scored:
+    inside = population.slices[slice_name]
+    use = inside & pair.is_known
+    seed = stamp.seed(metric, slice_name, ESTIMATOR)
+    counts = _count(population, pair, inside)
+    reference, index = _reference(criteria, population.versions)
+    if reference == "model" and index is None:
+        return Scored(BY_NAME[metric], slice_name, counts, None, seed, "reference_unavailable")
+    if not use.any():
+        return Scored(BY_NAME[metric], slice_name, counts, None, seed, "absent")
+    estimand = criteria.estimand
+    sample = Sample(
+        y=pair.y[use],
+        d=pair.d[use],
+        version=population.version[use],
+        stratum=population.stratum[use],
+        user=population.cluster[use],
+        epoch=population.epoch[use],
+        n_versions=len(population.versions),
+        n_strata=len(population.strata),
+        y_low=BY_NAME[metric].low,
+    )
+    options = Options(
+        reference=reference,
+        reference_index=index,
+        population=estimand.population,
+        design=examined.design,
+        alpha=estimand.alpha,
+        min_users_per_cell=estimand.min_users_per_cell,
+        min_sessions_per_version=estimand.min_sessions_per_version,
+        min_support_share=estimand.min_support_share,
+        permutations=replicates(metric, slice_name, criteria),
+        draws=estimand.simultaneous_draws,
+        seed=seed,
+        parents=parents,
+        is_higher_better=BY_NAME[metric].is_higher_better,
+        is_rate=BY_NAME[metric].is_rate,
+    )
+    return Scored(BY_NAME[metric], slice_name, counts, compare(sample, options), seed)
+
+
+def _reference(criteria: Criteria, versions: list[str]) -> tuple[str, int | None]:
+    reference = criteria.estimand.reference
+    if not reference.startswith(_NAMED_REFERENCE):
+        return reference, None
+    label = reference.removeprefix(_NAMED_REFERENCE)
+    return "model", versions.index(label) if label in versions else None
+
+
+def _count(population: Population, pair: Pair, inside: Bools) -> Counts:
+    k = len(population.versions)
+    version = population.version[inside]
+    known = pair.is_known[inside]
+    n = np.bincount(version, minlength=k)
+    n_known = np.bincount(version, known, minlength=k)
+    seen = np.unique(version.astype(np.int64) * population.n + population.cluster[inside])
+    y, d = (np.bincount(version, values[inside], minlength=k) for values in (pair.y, pair.d))
+    nothing = np.full(k, np.nan)
+    return Counts(
+        n_sessions=n,
+        n_users=np.bincount(seen // population.n, minlength=k),
+        raw_rate=np.divide(y, d, out=nothing.copy(), where=d > 0),
+        missing_share=np.divide(n - n_known, n, out=nothing.copy(), where=n > 0),
+        is_unknown=(n > 0) & (n_known == 0),
+    )
+
+
+def _table(table: Table, parts: list[pl.DataFrame]) -> pl.DataFrame:
+    rows = pl.concat([render.empty(table), *parts])
+    return render.conform(table, rows).sort(table.sort)

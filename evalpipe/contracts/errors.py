@@ -1,0 +1,213 @@
+"""Errors that a person can act on, and the catalogue of their stable codes.
+
+Belongs here: the exception classes and one row a code (what it means, how to fix it). Does not
+belong here: where an error is raised or shown. A code never changes its meaning; a retired code is
+never used again. The catalogue is printed in ``docs/errors.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of the command line."""
+
+    OK = 0
+    GATE_FAILED = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    SOME_SLICES_RED = 4
+    REFUSED = 5
+    BAD_INPUT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One stable code: its meaning and the fix that a person can apply."""
+
+    name: str
+    meaning: str
+    fix: str
+    exit: Exit = Exit.BAD_INPUT
+
+
+def _codes(*rows: Code) -> dict[str, Code]:
+    return {row.name: row for row in rows}
+
+
+#: Codes of quarantined input: one bad record or file never stops the others.
+QUARANTINE_CODES = _codes(
+    Code(
+        "UNREADABLE_FILE",
+        "The file could not be opened or decompressed.",
+        "Check permissions and that the file is whole, then run again.",
+    ),
+    Code("EMPTY_FILE", "The file holds no bytes.", "Export it again, or delete it."),
+    Code(
+        "UNKNOWN_FORMAT",
+        "No reader recognises the file.",
+        "Convert it to evalpipe JSONL (docs/evalpipe-jsonl.md), or install a reader for it.",
+    ),
+    Code("BAD_JSON", "The record is not valid JSON.", "Export the file again; the other records were kept."),
+    Code("BAD_ENCODING", "The record is not valid UTF-8.", "Re-encode the file as UTF-8."),
+    Code(
+        "TOO_DEEP",
+        "The record is nested deeper than the parser allows.",
+        "Flatten the record or drop it at the source.",
+    ),
+    Code(
+        "NOT_A_RECORD",
+        "The record is JSON but not an object of this format.",
+        "Check that the file holds one format only.",
+    ),
+    Code(
+        "BAD_FIELD",
+        "A field that the format requires is missing or of another type.",
+        "Check the exporter's version; see docs/formats.md for the fields that are read.",
+    ),
+    Code(
+        "RECORD_TOO_LARGE",
+        "The record is larger than max_record_bytes.",
+        "Raise max_record_bytes in evalpipe.toml, or cut the output at the source.",
+    ),
+    Code("NO_SESSION_ID", "The record names no session.", "Give every record a session id."),
+    Code(
+        "FUTURE_DATE",
+        "The session starts more than 24 hours ahead of the run.",
+        "Correct the clock of the machine that wrote the log.",
+    ),
+    Code(
+        "DATE_OUT_OF_RANGE",
+        "The session starts before the first day of this home.",
+        "Make a home with an earlier first_day, or leave the session out.",
+    ),
+    Code(
+        "UNSAFE_PATH", "An archive member's path leads outside the archive.", "Repack the archive with relative paths."
+    ),
+    Code(
+        "NO_SESSION",
+        "The file was read and holds no session.",
+        "Nothing to do if the file is meant to be empty of sessions.",
+    ),
+)
+
+#: Codes of errors that stop a command.
+ERROR_CODES = _codes(
+    Code("SOURCE_NOT_FOUND", "A source path does not exist.", "Check the path.", Exit.USAGE),
+    Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
+    Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),
+    Code("CRITERIA_INVALID", "The criteria file breaks a rule.", "Mend the named key.", Exit.USAGE),
+    Code(
+        "SETTINGS_INVALID", "evalpipe.toml or an EVALPIPE_ variable breaks a rule.", "Mend the named key.", Exit.USAGE
+    ),
+    Code(
+        "MIXED_MEASUREMENTS",
+        "The rows asked for were made under more than one measurement.",
+        "Name one with --measurement, or compute the missing days: evalpipe backfill A..B",
+        Exit.REFUSED,
+    ),
+    Code(
+        "MIXED_KEYS",
+        "The window holds slices masked under different keys.",
+        "Recompute the older slices: evalpipe backfill A..B",
+        Exit.REFUSED,
+    ),
+    Code("KEY_PERMISSIONS", "The key file can be read by others.", "chmod 600 the key file.", Exit.REFUSED),
+    Code(
+        "KEY_INVALID",
+        "The masking key is not 32 bytes of hexadecimal.",
+        "Set EVALPIPE_KEY to 64 hexadecimal digits, or unset it.",
+        Exit.REFUSED,
+    ),
+    Code(
+        "HOME_INCOMPATIBLE",
+        "The home was made by another layout version or with another first_day.",
+        "Use a new home, or the evalpipe version that made this one.",
+        Exit.REFUSED,
+    ),
+    Code(
+        "INPUT_EXPIRED",
+        "The text that a recompute needs was purged.",
+        "Keep the sealed slice, or land the source files again.",
+        Exit.REFUSED,
+    ),
+    Code(
+        "LEAK_FOUND",
+        "The leak check found personal data or a secret in a staged slice.",
+        "Nothing was published. See the failed check for field and rule, mend the rule, run again.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "ROWS_UNACCOUNTED",
+        "Rows read differ from rows kept, declared noise and quarantined.",
+        "This is a defect of a reader: report the format; the slice was not published.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "CONTRACT_BROKEN",
+        "A frame does not have the columns or types of its contract.",
+        "This is a defect: report it with the table and column named.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code("NO_WAREHOUSE", "No warehouse has been published in this home.", "Run: evalpipe run SOURCE...", Exit.USAGE),
+    Code("NO_RESULT", "No analysis exists for what was asked.", "Run: evalpipe run SOURCE...", Exit.USAGE),
+    Code(
+        "UNKNOWN_VERSION",
+        "No session of that agent version in the warehouse.",
+        "Take one of the versions that the message lists.",
+        Exit.USAGE,
+    ),
+    Code("SQL_REFUSED", "The statement is not a read-only query.", "Use a SELECT.", Exit.REFUSED),
+    Code(
+        "SQL_FAILED",
+        "The query could not be run.",
+        "See the message; tables are listed by: evalpipe sql 'show all tables'",
+        Exit.USAGE,
+    ),
+    Code("SQL_MODEL_INVALID", "A SQL model could not be loaded.", "Mend the named file in dbt_like_sql/.", Exit.USAGE),
+    Code(
+        "RUN_FAILED",
+        "A step of the run failed; nothing that it was to write is published.",
+        "See the message; run again with --debug for Dagster's own log.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "INVALID_OUTCOMES",
+        "Outcome rows hold duplicates, NaN or values outside their range.",
+        "This is a defect: the named rows were not published.",
+        Exit.SOME_SLICES_RED,
+    ),
+)
+
+
+class EvalpipeError(Exception):
+    """An error with a stable code, the place where it happened, and the fix.
+
+    Never carries raw text of a log: ``where`` is a name, a path or a position.
+
+    Args:
+        code: A name in :data:`ERROR_CODES`.
+        what: One sentence on what happened, beyond the catalogue's meaning.
+        where: File, table, key or position; empty when the command itself is the place.
+        fix: Overrides the catalogue's fix when a more exact one is known.
+    """
+
+    def __init__(self, code: str, what: str, *, where: str = "", fix: str = "") -> None:
+        entry = ERROR_CODES[code]
+        self.code = code
+        self.what = what
+        self.where = where
+        self.fix = fix or entry.fix
+        self.exit = entry.exit
+        place = f" [{where}]" if where else ""
+        super().__init__(f"{code}{place}: {what} Fix: {self.fix}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders; the default would call __init__ with the rendered text.
+        return (_rebuild, (type(self), self.code, self.what, self.where, self.fix))
+
+
+def _rebuild(cls: type[EvalpipeError], code: str, what: str, where: str, fix: str) -> EvalpipeError:
+    return cls(code, what, where=where, fix=fix)

@@ -1,0 +1,76 @@
+"""Contracts of layer 2, ``masked``: layer 1 after field policy, masking and pseudonyms.
+
+Derived from ``raw`` so that the two cannot drift apart; what is dropped is named here.
+"""
+
+from evalpipe.contracts.model import Column, Kind, Sensitivity, Table
+from evalpipe.contracts.tables import raw
+
+S, I64 = Kind.STR, Kind.I64
+
+_MEMBER = Column(
+    "member",
+    S,
+    "Keyed token of the archive member; empty for a plain file.",
+    nullable=False,
+    key=True,
+    sensitivity=Sensitivity.PSEUDONYM,
+)
+
+SESSIONS = Table(
+    layer="masked",
+    name="sessions",
+    grain="one row a session",
+    meaning="Sessions with pseudonyms for people, sessions and folders.",
+    sort=("session_id",),
+    columns=raw.SESSIONS.without("content_digest"),
+)
+
+STEPS = Table(
+    layer="masked",
+    name="steps",
+    grain="one row a step",
+    meaning="Steps with masked text. Text is a working column and never in the warehouse.",
+    sort=("session_id", "seq"),
+    columns=raw.STEPS.columns,
+)
+
+QUARANTINE = Table(
+    layer="masked",
+    name="quarantine",
+    grain="one row a record or file that could not be read",
+    meaning="What could not be read and why, without paths.",
+    sort=("file_id", "member", "byte_offset", "line", "code", "session_id", "digest"),
+    columns=(*raw.QUARANTINE.without("source_file", "member"), _MEMBER),
+)
+
+FILES = Table(
+    layer="masked",
+    name="files",
+    grain="one row a source file, or archive member",
+    meaning="The reading balance of every file, without paths.",
+    sort=("file_id", "member"),
+    columns=(*raw.FILES.without("source_file", "member"), _MEMBER),
+)
+
+REDACTIONS = Table(
+    layer="masked",
+    name="redactions",
+    grain="one row a source, field, entity and rule",
+    meaning="How often each masking rule fired, in counts only.",
+    sort=("source", "field", "entity", "subtype", "rule_id"),
+    columns=(
+        Column("source", S, "Reader that produced the text.", nullable=False, key=True),
+        Column("field", S, "Field that was masked, such as steps.output.", nullable=False, key=True),
+        Column("entity", S, "Entity, after Presidio's names; WITHHELD for fields over budget.", nullable=False, key=True),
+        Column("subtype", S, "Kind of secret; empty otherwise.", nullable=False, key=True),
+        Column("rule_id", S, "Rule that fired.", nullable=False, key=True),
+        Column("ruleset", S, "Digest of the rule set.", nullable=False),
+        Column("key_epoch", S, "Epoch of the masking key; not the key.", nullable=False),
+        Column("n_rows", I64, "Values that held at least one hit.", nullable=False, low=0),
+        Column("n_hits", I64, "Spans replaced.", nullable=False, low=0),
+        Column("n_bytes", I64, "Bytes replaced.", nullable=False, low=0),
+    ),
+)  # fmt: skip
+
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, REDACTIONS)

@@ -1,0 +1,217 @@
+"""Contracts of layer 3, ``signals``: hard, semantic and derived signals apart, tasks, outcomes.
+
+Hard and semantic rows never share a table, so that an analysis can be made without either.
+"""
+
+from evalpipe.contracts.metrics import METRICS
+from evalpipe.contracts.model import Column, Kind, Sensitivity, Table, Timing
+from evalpipe.contracts.signals import HARD_SIGNALS, LAYERS, SEMANTIC_SIGNALS
+
+S, B, I32, I64, F64, TS, DATE, LIST = (
+    Kind.STR, Kind.BOOL, Kind.I32, Kind.I64, Kind.F64, Kind.TIMESTAMP, Kind.DATE, Kind.STR_LIST,
+)  # fmt: skip
+PSEUDONYM = Sensitivity.PSEUDONYM
+PRE, POST = Timing.PRE, Timing.POST
+
+#: How a session ended, inferred from its last task, the log and the day after.
+END_STATUS = ("completed", "abandoned", "interrupted", "error", "timeout", "open")
+
+
+def _where(*, is_key: bool = True) -> tuple[Column, ...]:
+    return (
+        Column("signal_id", S, "Deterministic id of the row.", nullable=False, key=is_key),
+        Column("session_id", S, "Session.", nullable=False, sensitivity=PSEUDONYM),
+        Column("task_id", S, "Task inside the session; joins signals.tasks.", sensitivity=PSEUDONYM),
+        Column("turn", I32, "Turn of the signal.", nullable=False, low=0),
+    )
+
+
+def _how() -> tuple[Column, ...]:
+    return (
+        Column("snippet", S, "At most 160 characters of masked text around the evidence.", nullable=False, sensitivity=Sensitivity.TEXT),
+        Column("span_start", I32, "Start of the evidence in the masked field, in characters.", nullable=False, low=0),
+        Column("span_end", I32, "End of the evidence.", nullable=False, low=0),
+        Column("extractor", S, "Extractor that made the row.", nullable=False),
+        Column("extractor_version", S, "Version of that extractor.", nullable=False),
+    )  # fmt: skip
+
+
+HARD = Table(
+    layer="signals",
+    name="hard",
+    grain="one row a signal from the environment",
+    meaning="Signals from tools and events: command errors, refusals, interrupts, retries.",
+    sort=("session_id", "seq", "signal", "signal_id"),
+    columns=(
+        *_where(),
+        Column("seq", I32, "Step of the signal.", nullable=False, low=0),
+        Column("signal", S, "Signal type.", nullable=False, values=HARD_SIGNALS),
+        Column("polarity", I32, "-1, 0 or 1.", nullable=False, low=-1, high=1),
+        Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
+        Column("confidence", F64, "Estimated precision of the rule.", nullable=False, low=0.0, high=1.0),
+        Column("category", S, "Kind of failure, such as path_not_found."),
+        Column("layer", S, "Layer that the failure is attributed to.", values=LAYERS),
+        Column("exit_code", I32, "Exit code, where known."),
+        Column("exit_scope", S, "What the exit code speaks of.", values=("program", "last_of_chain", "masked", "unknown")),
+        Column("is_hidden", B, "Whether the failure does not show in the exit code.", nullable=False),
+        Column("tool", S, "Tool called."),
+        Column("target_key", S, "Digest of tool, program and normalised arguments; equal for retries."),
+        Column("rule_id", S, "Row of the rule table.", nullable=False),
+        *_how(),
+    ),
+)  # fmt: skip
+
+SEMANTIC = Table(
+    layer="signals",
+    name="semantic",
+    grain="one row a signal in what a person said",
+    meaning="Confirmations, praise, complaints, corrections, found by reviewed patterns.",
+    sort=("session_id", "turn", "seq", "signal", "signal_id"),
+    columns=(
+        *_where(),
+        Column("seq", I32, "Step of the user's message.", nullable=False, low=0),
+        Column("signal", S, "Signal type.", nullable=False, values=SEMANTIC_SIGNALS),
+        Column("polarity", I32, "-1, 0 or 1.", nullable=False, low=-1, high=1),
+        Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
+        Column("confidence", F64, "Estimated precision of the pattern.", nullable=False, low=0.0, high=1.0),
+        Column("lang", S, "Language of the turn.", nullable=False),
+        Column("method", S, "How it was found.", nullable=False, values=("rule",)),
+        Column("pattern_id", S, "Pattern that fired.", nullable=False),
+        Column("prev_turn_seq", I32, "Step of the previous human message."),
+        Column("target", S, "What the turn speaks of, where it can be read."),
+        *_how(),
+    ),
+)  # fmt: skip
+
+CANDIDATES = Table(
+    layer="signals",
+    name="candidates",
+    grain="one row a borderline observation",
+    meaning="Borderline rows for review only; no outcome reads them.",
+    sort=SEMANTIC.sort,
+    columns=SEMANTIC.columns,
+)
+
+DERIVED = Table(
+    layer="signals",
+    name="derived",
+    grain="one row a derived signal",
+    meaning="Recovery, first-time success and loops, computed from other rows.",
+    sort=("session_id", "signal", "signal_id"),
+    columns=(
+        *_where(),
+        Column("signal", S, "Signal type.", nullable=False),
+        Column("value", F64, "Value, such as 1/k for a recovery after k responses.", nullable=False),
+        Column("k", I32, "Agent responses until recovery; null if never.", low=0),
+        Column("is_censored", B, "Whether the session ended before it could be seen.", nullable=False),
+        Column("inputs", LIST, "Ids of the rows it was computed from.", nullable=False),
+        Column("definition_version", S, "Version of the definition.", nullable=False),
+    ),
+)
+
+TASKS = Table(
+    layer="signals",
+    name="tasks",
+    grain="one row a task inside a session",
+    meaning="Goals inside a session, with where they begin and how they closed.",
+    sort=("session_id", "task_index"),
+    columns=(
+        Column("task_id", S, "Deterministic id.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("session_id", S, "Session.", nullable=False, sensitivity=PSEUDONYM),
+        Column("task_index", I32, "Position in the session, from 0.", nullable=False, low=0),
+        Column("first_turn", I32, "First turn.", nullable=False, low=0),
+        Column("last_turn", I32, "Last turn.", nullable=False, low=0),
+        Column("closed_by", S, "What closed it.", nullable=False, values=("confirm", "praise", "accept.implicit", "negative", "next_task", "session_end")),
+        Column("n_tool_calls", I32, "Tool calls in the task.", nullable=False, low=0),
+        Column("n_errors", I32, "Command errors in the task.", nullable=False, low=0),
+        Column("extractor_version", S, "Version of the task splitter.", nullable=False),
+    ),
+)  # fmt: skip
+
+SESSION_FEATURES = Table(
+    layer="signals",
+    name="session_features",
+    grain="one row a session",
+    meaning="What extraction says of a whole session: scenario, language, counts, how it closed.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("scenario", S, "Scenario: declared, else inferred from the first user turn and the tools offered.", nullable=False, timing=PRE),
+        Column("scenario_method", S, "Where the scenario comes from.", nullable=False, values=("declared", "rule", "default"), timing=PRE),
+        Column("language", S, "Language of the first human turn; 'und' if it cannot be told.", nullable=False, timing=PRE),
+        Column("n_human_turns", I32, "Turns of a person.", nullable=False, low=0, timing=POST),
+        Column("n_tool_calls", I32, "Tool calls.", nullable=False, low=0, timing=POST),
+        Column("n_command_calls", I32, "Tool calls that ran a command or gave a status.", nullable=False, low=0, timing=POST),
+        Column("n_command_errors", I32, "Calls that failed themselves.", nullable=False, low=0, timing=POST),
+        Column("n_check_failures", I32, "Tests, linters and builds that reported findings.", nullable=False, low=0, timing=POST),
+        Column("n_logical_commands", I32, "Distinct commands, retries counted once.", nullable=False, low=0, timing=POST),
+        Column("n_first_try_successes", I32, "Distinct commands whose first run succeeded.", nullable=False, low=0, timing=POST),
+        Column("n_retries", I32, "Runs of a command beyond its first.", nullable=False, low=0, timing=POST),
+        Column("n_self_repairs", I32, "Errors whose command later succeeded without a user turn between.", nullable=False, low=0, timing=POST),
+        Column("n_interrupts", I32, "Times the user stopped the agent.", nullable=False, low=0, timing=POST),
+        Column("n_refused_calls", I32, "Tool calls that the user refused.", nullable=False, low=0, timing=POST),
+        Column("n_confirmations", I32, "Explicit confirmations.", nullable=False, low=0, timing=POST),
+        Column("n_praise", I32, "Praise.", nullable=False, low=0, timing=POST),
+        Column("n_complaints", I32, "Complaints.", nullable=False, low=0, timing=POST),
+        Column("n_corrections", I32, "Corrections.", nullable=False, low=0, timing=POST),
+        Column("n_recovered_corrections", I32, "Correction episodes that came back on track.", nullable=False, low=0, timing=POST),
+        Column("n_episodes", I32, "Correction episodes.", nullable=False, low=0, timing=POST),
+        Column("sum_steerability", F64, "Sum over episodes of 1/k, 0 where never recovered.", nullable=False, low=0.0, timing=POST),
+        Column("turns_to_confirmation", I32, "Human turns up to the last explicit confirmation.", low=0, timing=POST),
+        Column("calls_to_confirmation", I32, "Tool calls up to that confirmation.", low=0, timing=POST),
+        Column("has_final_confirmation", B, "An explicit confirmation and no complaint or correction after it.", nullable=False, timing=POST),
+        Column("is_last_task_unresolved", B, "Last user turn negative, agent waiting, or a running call interrupted.", nullable=False, timing=POST),
+        Column("has_closing_signal", B, "The last task has a positive closing signal.", nullable=False, timing=POST),
+        Column("is_last_turn_interrupted", B, "The session ends on an interrupt.", nullable=False, timing=POST),
+        Column("is_last_step_error", B, "The session ends on an error of the harness or the API.", nullable=False, timing=POST),
+        Column("extractor_version", S, "Version of the extraction.", nullable=False),
+    ),
+)  # fmt: skip
+
+
+def _metric_columns() -> tuple[Column, ...]:
+    out: list[Column] = []
+    for metric in METRICS:
+        out.append(Column(f"{metric.name}_num", F64, f"Numerator: {metric.numerator}", low=metric.low, timing=POST))
+        out.append(Column(f"{metric.name}_den", F64, f"Denominator: {metric.denominator}", low=0.0, timing=POST))
+    return tuple(out)
+
+
+SESSION_OUTCOMES = Table(
+    layer="signals",
+    name="session_outcomes",
+    grain="one row a session",
+    meaning="One (numerator, denominator) pair a metric, with what a comparison needs to know of the session.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("day", DATE, "UTC day of the session's start.", nullable=False, timing=PRE),
+        Column("measurement", S, "Hash of extraction, outcomes and estimand.", nullable=False),
+        Column("is_settled", B, "Whether the days that this row looks ahead to are closed.", nullable=False),
+        Column("source", S, "Reader.", nullable=False, timing=PRE),
+        Column("agent", S, "Agent or harness.", nullable=False, timing=PRE),
+        Column("agent_release", S, "Release of the agent.", timing=PRE),
+        Column("model", S, "Model that answered most turns.", timing=PRE),
+        Column("n_models", I32, "Distinct models that answered.", nullable=False, low=0, timing=POST),
+        Column("user_id", S, "User; null where the log names none.", sensitivity=PSEUDONYM, timing=PRE),
+        Column("scenario", S, "Scenario.", nullable=False, timing=PRE),
+        Column("language", S, "Language of the first human turn.", nullable=False, timing=PRE),
+        Column("task_id", S, "Task of a controlled task set.", timing=PRE),
+        Column("trial", I32, "Repeat index.", timing=PRE),
+        Column("routing_epoch", S, "Routing epoch; 'all' where none is logged.", nullable=False, timing=PRE),
+        Column("assignment_policy", S, "Routing policy.", timing=PRE),
+        Column("assignment_unit", S, "What was assigned.", values=("session", "user"), timing=PRE),
+        Column("assignment_probability", F64, "Probability of the version chosen.", low=0.0, high=1.0, timing=PRE),
+        Column("started_at", TS, "Start.", nullable=False, timing=PRE),
+        Column("duration_ms", I64, "Time from the first to the last record, pauses included.", nullable=False, low=0, timing=POST),
+        Column("n_human_turns", I32, "Turns of a person.", nullable=False, low=0, timing=POST),
+        Column("n_tool_calls", I32, "Tool calls.", nullable=False, low=0, timing=POST),
+        Column("total_tokens", I64, "All tokens.", low=0, timing=POST),
+        Column("cost_usd", F64, "Cost that the log states; null where it states none.", low=0.0, timing=POST),
+        Column("end_status", S, "How the session ended.", nullable=False, values=END_STATUS, timing=POST),
+        Column("signal_score", F64, "Weighted sum of signals under the criteria.", nullable=False, timing=POST),
+        *_metric_columns(),
+    ),
+)  # fmt: skip
+
+TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_OUTCOMES)

@@ -1,0 +1,77 @@
+"""What differs between two criteria, and whether a series survives it.
+
+Belongs here: the comparison of typed criteria. Does not belong here: text differences of files;
+two files that differ in comments and order only are the same criteria.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from evalpipe.criteria.model import Criteria
+
+BREAKS_SERIES = "breaks_series"
+BRIDGE = "bridge"
+NONE = "none"
+
+#: What a change in each part does to a series of results.
+EFFECTS: dict[str, str] = {
+    "name": NONE,
+    "version": NONE,
+    "description": NONE,
+    "gates": NONE,
+    "masking": BRIDGE,
+    "extraction": BREAKS_SERIES,
+    "extractors": BREAKS_SERIES,
+    "outcomes": BREAKS_SERIES,
+    "estimand": BREAKS_SERIES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that differs.
+
+    Attributes:
+        path: Dotted key; gates are named, not numbered: ``gates.outcome_no_worse.margin``.
+        old, new: The values; ``None`` where a gate exists on one side only.
+        effect: ``breaks_series`` (a new measurement; results before and after are not compared),
+            ``bridge`` (the same measurement, but an overlap should be scored under both) or
+            ``none``.
+    """
+
+    path: str
+    old: object
+    new: object
+    effect: str
+
+
+def diff(old: Criteria, new: Criteria) -> list[Change]:
+    """Every value that differs between two criteria, sorted by effect, then by path.
+
+    There is a change with effect ``breaks_series`` exactly when the two measurements differ.
+    """
+    before, after = _flat(old), _flat(new)
+    changes = [
+        Change(path, before.get(path), after.get(path), EFFECTS[path.split(".", 1)[0]])
+        for path in before.keys() | after.keys()
+        if before.get(path) != after.get(path)
+    ]
+    order = (BREAKS_SERIES, BRIDGE, NONE)
+    return sorted(changes, key=lambda change: (order.index(change.effect), change.path))
+
+
+def _flat(criteria: Criteria) -> dict[str, Any]:
+    value = asdict(criteria)
+    value["gates"] = {gate["name"]: {k: v for k, v in gate.items() if k != "name"} for gate in value["gates"]}
+    return dict(_leaves("", value))
+
+
+def _leaves(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    out: list[tuple[str, Any]] = []
+    for key, item in value.items():
+        path = f"{prefix}{key}"
+        out.extend(_leaves(f"{path}.", item) if isinstance(item, dict) else [(path, item)])
+    return out

@@ -1,0 +1,118 @@
+"""The typed form of a criteria file: what decides every rule, weight, stratum and gate.
+
+Belongs here: frozen dataclasses and their hashes. Does not belong here: reading TOML
+(``criteria/load.py``), rules of validity (``criteria/validate.py``), differences
+(``criteria/diff.py``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingCriteria:
+    """Which rule set masks text. A change breaks no series by itself."""
+
+    ruleset: str
+    withhold_over_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionCriteria:
+    """What is observed in a session."""
+
+    languages: tuple[str, ...]
+    min_confidence: float
+    snippet_chars: int
+    self_fix_steps: int
+    retry_loop_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomesCriteria:
+    """How observations become one number a session and metric."""
+
+    compare_by: tuple[str, ...]
+    headline: str
+    score_threshold: float
+    count_cap: int
+    objective_decides: bool
+    abandonment_hours: float
+    convergence_turns: int
+    weights: dict[str, float] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EstimandCriteria:
+    """Who is compared with whom, over which traffic, and when a number is withheld."""
+
+    reference: str
+    population: str
+    strata: tuple[str, ...]
+    design: str
+    alpha: float
+    window_days: int
+    settle_days: int
+    min_users_per_cell: int
+    min_sessions_per_version: int
+    min_support_share: float
+    permutations: int
+    simultaneous_draws: int
+    metrics: tuple[str, ...]
+    slices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GateCriterion:
+    """One gate, declared before the results."""
+
+    name: str
+    metric: str
+    kind: str
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """One criteria file.
+
+    Attributes:
+        name, version, description: As declared in the file.
+        extractors: Digest of pattern files, error table and extractor versions, as shipped; part
+            of the extraction hash, so that a changed pattern is a new measurement.
+    """
+
+    name: str
+    version: str
+    description: str
+    masking: MaskingCriteria
+    extraction: ExtractionCriteria
+    outcomes: OutcomesCriteria
+    estimand: EstimandCriteria
+    gates: tuple[GateCriterion, ...]
+    extractors: str
+
+    def sub_hash(self, section: str) -> str:
+        """Hash of one section: masking, extraction, outcomes, estimand or gates (12 hex digits)."""
+        if section == "gates":
+            return _digest([asdict(gate) for gate in self.gates])
+        value = asdict(getattr(self, section))
+        return _digest([value, self.extractors] if section == "extraction" else value)
+
+    @property
+    def measurement(self) -> str:
+        """Hash of extraction, outcomes and estimand: rows may be compared only if it is equal."""
+        return _digest([self.sub_hash(part) for part in ("extraction", "outcomes", "estimand")])
+
+    @property
+    def hash(self) -> str:
+        """Hash of the whole file, its name and version included."""
+        return _digest([asdict(self)])
+
+
+def _digest(value: object) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.blake2b(canonical.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,119 @@
+"""Shape of a criteria file: its sections, keys and types; rules on values are in ``rules.py``.
+
+Belongs here: what may stand where, derived from the dataclasses of ``criteria/model.py``, so that
+a field is declared once. Does not belong here: reading files (``criteria/load.py``). Every problem
+of a file is found in one pass: a person who mends one key should not meet the next one only on the
+next run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_type_hints
+
+from evalpipe.criteria.model import (
+    EstimandCriteria,
+    ExtractionCriteria,
+    GateCriterion,
+    MaskingCriteria,
+    OutcomesCriteria,
+)
+from evalpipe.criteria.rules import RULES, Problem, nearest
+
+SECTIONS: dict[str, type] = {
+    "masking": MaskingCriteria,
+    "extraction": ExtractionCriteria,
+    "outcomes": OutcomesCriteria,
+    "estimand": EstimandCriteria,
+}
+TEXTS = ("name", "version", "description")
+TOP_KEYS = (*TEXTS, *SECTIONS, "gates")
+OPTIONAL = ("description", "gates")
+
+_WORDS: dict[object, str] = {
+    str: "a string",
+    int: "a whole number",
+    float: "a finite number",
+    bool: "true or false",
+    tuple[str, ...]: "a list of strings",
+    dict[str, float]: "a table of finite numbers",
+}
+
+
+def problems(data: Mapping[str, Any]) -> list[Problem]:
+    """Every broken rule of a parsed criteria file, in the order of the sections.
+
+    Args:
+        data: The file as ``tomllib`` parsed it.
+
+    Returns:
+        Problems; empty if the file is valid. Rules on values run only when keys and types hold,
+        so that one mistake is reported once.
+    """
+    found = list(_shape(data))
+    return found or [problem for rule in RULES for problem in rule(data)]
+
+
+def is_of(kind: object, value: object) -> bool:
+    """Whether a TOML value has a field's type; ``true`` is not a number, and 1 may be a float."""
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if kind is str:
+        return isinstance(value, str)
+    if kind == dict[str, float]:
+        return isinstance(value, dict) and all(is_of(float, item) for item in value.values())
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _shape(data: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from _unknown("", data, TOP_KEYS)
+    yield from (_absent(key) for key in TOP_KEYS if key not in data and key not in OPTIONAL)
+    yield from (_mistyped(key, str) for key in TEXTS if not is_of(str, data.get(key, "")))
+    for section, model in SECTIONS.items():
+        values = data.get(section)
+        if isinstance(values, dict):
+            yield from _typed(section, values, model)
+        elif section in data:
+            yield Problem(section, "The key is not a table.", f"Open it with the line [{section}].")
+    gates = data.get("gates", [])
+    if not isinstance(gates, list) or not all(isinstance(gate, dict) for gate in gates):
+        yield Problem("gates", "The key is not a list of tables.", "Open each gate with [[gates]].")
+        return
+    for index, gate in enumerate(gates):
+        yield from _typed(f"gates[{index}]", gate, GateCriterion)
+
+
+def _typed(section: str, values: Mapping[str, Any], model: type) -> Iterator[Problem]:
+    hints = get_type_hints(model)
+    yield from _unknown(f"{section}.", values, hints)
+    for name, kind in hints.items():
+        key = f"{section}.{name}"
+        if name not in values:
+            yield _absent(key)
+        elif not is_of(kind, values[name]):
+            yield _mistyped(key, kind)
+
+
+def _unknown(prefix: str, values: Mapping[str, Any], known: Iterable[str]) -> Iterator[Problem]:
+    names = list(known)
+    for key in values:
+        if key not in names:
+            yield Problem(f"{prefix}{key}", "There is no such key in criteria.", nearest(key, names))
+
+
+def _absent(key: str) -> Problem:
+    fix = "Copy it from the default criteria; no key has a hidden default."
+    return Problem(key, "The key is missing.", fix)
+
+
+def _mistyped(key: str, kind: object) -> Problem:
+    fix = f"Write {_WORDS[kind]}."
+    if kind == dict[str, float]:
+        # In TOML a bare dotted key opens a table, which is how a weight gets lost most often.
+        fix = 'Write numbers, with dotted names in quotes: "confirm.explicit" = 1.0'
+    return Problem(key, f"The value is not {_WORDS[kind]}.", fix)

@@ -1,0 +1,59 @@
+"""The maths: arrays in, numbers out; no tables, no I/O.
+
+Estimates the net improvement of agent versions from sessions: post-stratified cell means with
+user-clustered CR3 variance in closed form, design-matched randomization tests, simultaneous
+intervals and rank sets, gates, power and design checks. Start at :func:`compare`.
+"""
+
+from evalpipe.inference.compare import compare
+from evalpipe.inference.design import design_checks
+from evalpipe.inference.gates import GATE_KINDS, gate
+from evalpipe.inference.model import (
+    DESIGNS,
+    POPULATIONS,
+    REFERENCES,
+    Check,
+    Comparison,
+    DesignReport,
+    GateResult,
+    Options,
+    Sample,
+)
+from evalpipe.inference.multiplicity import P_METHODS, adjust
+from evalpipe.inference.power import (
+    planned_design_effect,
+    sessions_per_arm,
+    sessions_per_arm_proportions,
+    sessions_vs_mean,
+    smallest_effect,
+    smallest_effect_vs_mean,
+)
+from evalpipe.inference.proportions import clopper_pearson, newcombe, proportion_interval, wilson
+
+__all__ = [
+    "DESIGNS",
+    "GATE_KINDS",
+    "POPULATIONS",
+    "P_METHODS",
+    "REFERENCES",
+    "Check",
+    "Comparison",
+    "DesignReport",
+    "GateResult",
+    "Options",
+    "Sample",
+    "adjust",
+    "clopper_pearson",
+    "compare",
+    "design_checks",
+    "gate",
+    "newcombe",
+    "planned_design_effect",
+    "proportion_interval",
+    "sessions_per_arm",
+    "sessions_per_arm_proportions",
+    "sessions_vs_mean",
+    "smallest_effect",
+    "smallest_effect_vs_mean",
+    "wilson",
+]

@@ -1,0 +1,71 @@
+"""Release gates: pass, fail or inconclusive.
+
+Belongs here: the decision rule of one gate. Does not belong here: which gates exist (criteria) or
+what else bars a decision (passed in as ``blockers``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scipy import stats
+
+from evalpipe.inference.model import GateResult
+
+GATE_KINDS = ("non_inferiority", "superiority")
+MIN_DF = 4.0
+
+
+def gate(
+    estimate: float,
+    se: float,
+    df: float,
+    gstar: float,
+    margin: float,
+    kind: str,
+    *,
+    alpha: float = 0.05,
+    blockers: Sequence[str] = (),
+) -> GateResult:
+    """Decide one gate from a difference, signed so that positive is better.
+
+    Args:
+        estimate: Candidate minus baseline. se: its standard error.
+        df: Bell-McCaffrey degrees of freedom. gstar: effective clusters (NaN: unknown). The smaller
+            decides: it never under-covers.
+        margin: For ``non_inferiority`` the loss that is tolerated, positive. For ``superiority``
+            the gain that is asked for, 0 or more.
+        kind: One of :data:`GATE_KINDS`.
+        alpha: One-sided error rate.
+        blockers: Reasons that bar a decision whatever the numbers say, such as ``suspect``.
+
+    Returns:
+        ``pass`` if the lower bound is above the line (``-margin``, or ``+margin`` for superiority),
+        ``fail`` if the upper bound is below it, else ``inconclusive`` with reasons.
+
+    Raises:
+        ValueError: Unknown kind or a margin outside its range.
+    """
+    if kind not in GATE_KINDS:
+        raise ValueError(f"kind must be one of {', '.join(GATE_KINDS)}; got {kind!r}")
+    if not math.isfinite(margin) or margin < 0 or (margin == 0 and kind == "non_inferiority"):
+        raise ValueError("margin must be positive (0 is allowed for superiority)")
+    used = df if math.isnan(gstar) else min(df, gstar)
+    if not math.isfinite(estimate):
+        return GateResult("inconclusive", math.nan, math.nan, used, (*blockers, "no_estimate"))
+    if not (math.isfinite(se) and se > 0 and used > 0):
+        return GateResult("inconclusive", math.nan, math.nan, used, (*blockers, "no_variation"))
+    half = float(stats.t.ppf(1.0 - alpha, used)) * se
+    lower, upper = estimate - half, estimate + half
+    reasons = list(blockers)
+    if used < MIN_DF:
+        reasons.append("few_degrees_of_freedom")
+    line = margin if kind == "superiority" else -margin
+    if reasons:
+        return GateResult("inconclusive", lower, upper, used, tuple(reasons))
+    if lower > line:
+        return GateResult("pass", lower, upper, used)
+    if upper < line:
+        return GateResult("fail", lower, upper, used)
+    return GateResult("inconclusive", lower, upper, used, ("interval_crosses_margin",))

@@ -1,0 +1,68 @@
+"""Intervals of single estimates.
+
+Belongs here: t intervals of net improvement and score intervals of means. Does not belong here:
+intervals that hold for all versions at once (``simultaneous``) or raw proportions (``proportions``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from evalpipe.inference.cells import Ints
+from evalpipe.inference.model import Floats
+from evalpipe.inference.proportions import wilson
+
+
+def t_interval(estimate: Floats, se: Floats, df: Floats, level: float) -> tuple[Floats, Floats]:
+    """estimate -+ t(1 - level/2; df) se; NaN where ``se`` or ``df`` is NaN."""
+    half = stats.t.ppf(1.0 - level / 2.0, df) * se
+    return estimate - half, estimate + half
+
+
+def mean_interval(
+    theta: Floats, se: Floats, df: Floats, trials: Floats, users: Ints, alpha: float, *, is_rate: bool, is_binary: bool
+) -> tuple[Floats, Floats]:
+    """Interval of a mean; of a rate, one that stays in [0, 1].
+
+    Args:
+        theta: (K,) means. se: (K,) CR3 standard errors. df: (K,) degrees of freedom.
+        trials: (K,) trials that a simple random sample with the unclustered variance would hold.
+        users: (K,) clusters.
+        alpha: Error rate.
+        is_rate: Whether the mean lies in [0, 1].
+        is_binary: Whether a session's numerator counts successes among its denominator.
+
+    Returns:
+        For rates Wilson limits on effective counts n/deff with t(G - 1) in place of z (after Korn
+        and Graubard, 1998). For 0/1 outcomes deff is at least 1; a rate of graded outcomes has
+        less variance than a 0/1 rate, which its effective count then shows. Otherwise t limits.
+    """
+    if not is_rate:
+        return t_interval(theta, se, df, alpha)
+    p = np.clip(theta, 0.0, 1.0)
+    bernoulli = p * (1.0 - p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective = bernoulli / se**2
+    if is_binary:
+        effective = np.where(bernoulli > 0, np.fmin(effective, trials), trials)
+    else:
+        effective = np.where(np.isfinite(effective) & (effective > 0), effective, np.nan)
+    crit = stats.t.ppf(1.0 - alpha / 2.0, np.where(users > 1, users - 1.0, np.nan))
+    return wilson(p * effective, effective, crit=crit)
+
+
+def stratified_trials(D: Floats, v: Floats, vv: Floats, weights: Floats) -> Floats:
+    """Trials of a simple random sample with the variance of the post-stratified mean.
+
+    Args:
+        D: (C,) sum of sampling weight x denominator over the cell's sessions.
+        v, vv: (C,) sums of sampling weights and of their squares.
+        weights: (K, S) stratum weights.
+
+    Returns:
+        (K,) 1 / sum_s w_s^2 / n_ks, with n_ks the cell's denominators, deflated by Kish's factor
+        when sessions carry sampling weights.
+    """
+    trials = (D * v / vv).reshape(weights.shape)
+    return np.asarray(1.0 / (weights**2 / trials).sum(axis=1))

@@ -1,0 +1,125 @@
+"""Views of a text: what a reader of it would see once escapes are undone.
+
+Belongs here: the JSON view (same length, so offsets need no map), the decoded view with its map, and
+finding out whether a text is JSON. Does not belong here: rules. Redactors that look at raw lines leak
+behind ``\\u0040`` or eat a letter after ``\\n``; that is why these views exist.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import orjson
+
+# The class in front lets the scanner skip from one candidate byte to the next; twice as fast as the
+# alternation alone.
+_HIDDEN = re.compile(
+    rb"[\\%&\xe2\xef\xc2](?:(?<=\\)\\{0,3}u([0-9a-fA-F]{4})|(?<=\\)\\{0,3}x([2-7][0-9a-fA-F])|(?<=%)([2-7][0-9A-Fa-f])"
+    rb"|(?<=&)#(?:[xX]([0-9a-fA-F]{1,5})|([0-9]{1,6}));|((?<=\xe2)(?:\x80[\x8b-\x8f]|\x81\xa0)|(?<=\xef)\xbb\xbf|(?<=\xc2)\xad)"
+    rb"|(?<=\xef)(\xbc[\x81-\xbf]|\xbd[\x80-\x9e]))"
+)
+_FULLWIDTH_SHIFT = 0xFEE0
+_INVISIBLE = frozenset((0xAD, 0xFEFF, 0x2060, *range(0x200B, 0x2010)))
+
+
+def looks_like_json(raw: bytes) -> bool:
+    """Whether a text can be a JSON document: a guess by its first character."""
+    return raw[:1] in (b"{", b"[") or raw.lstrip()[:1] in (b"{", b"[")
+
+
+def is_json(raw: bytes) -> bool:
+    """Whether a text is a JSON document."""
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def json_view(raw: bytes) -> bytes:
+    """A JSON text with its white-space escapes undone, byte for byte as long as the text.
+
+    ``\\n`` becomes two line feeds and so on, so that an offset in the view is an offset in the text.
+    Escaped quotes and backslashes stay: rules read ``\\"`` like ``"``.
+    """
+    if b"\\" not in raw:
+        return raw
+    view = raw.replace(b"\\\\", b"\0\0")
+    for escape, char in ((b"\\n", b"\n\n"), (b"\\t", b"\t\t"), (b"\\r", b"\n\n"), (b"\\/", b"//")):
+        if escape in view:
+            view = view.replace(escape, char)
+    return view.replace(b"\0\0", b"\\\\")
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedView:
+    """A decoded text with a map of its offsets back to the original."""
+
+    data: bytes
+    _starts: list[int]
+    _segments: list[tuple[int, int, bool]]
+
+    def back(self, start: int, end: int) -> tuple[int, int]:
+        """The original (start, end) of a decoded span; a character is taken with its whole escape."""
+        at = bisect_right(self._starts, start) - 1
+        raw, _, is_literal = self._segments[at]
+        first = raw + (start - self._starts[at] if is_literal else 0)
+        at = bisect_right(self._starts, end - 1) - 1
+        raw, raw_end, is_literal = self._segments[at]
+        last = raw + (end - self._starts[at]) if is_literal else raw_end
+        return first, last
+
+
+def decoded_view(raw: bytes) -> DecodedView | None:
+    """Undo ``\\uXXXX``, ``\\xXX``, ``%XX``, ``&#NN;``, full-width forms and zero-width characters.
+
+    Args:
+        raw: The text (or its JSON view, which has the same offsets).
+
+    Returns:
+        The view, or ``None`` if there is nothing to undo.
+    """
+    pieces: list[bytes] = []
+    starts: list[int] = []
+    segments: list[tuple[int, int, bool]] = []
+    at = length = 0
+
+    def add(piece: bytes, start: int, end: int, *, is_literal: bool) -> None:
+        nonlocal length
+        if piece:
+            pieces.append(piece)
+            starts.append(length)
+            segments.append((start, end, is_literal))
+            length += len(piece)
+
+    for hidden in _HIDDEN.finditer(raw):
+        plain = _plain(hidden)
+        if plain is None:
+            continue
+        add(raw[at : hidden.start()], at, hidden.start(), is_literal=True)
+        add(plain, hidden.start(), hidden.end(), is_literal=False)
+        at = hidden.end()
+    if at == 0:
+        return None
+    add(raw[at:], at, len(raw), is_literal=True)
+    return DecodedView(b"".join(pieces), starts, segments)
+
+
+def _plain(hidden: re.Match[bytes]) -> bytes | None:
+    unicode4, hex2, percent, entity_hex, entity, invisible, fullwidth = hidden.groups()
+    if invisible is not None:
+        return b""
+    if fullwidth is not None:
+        code = ord(hidden.group().decode())
+    else:
+        code = int(unicode4 or hex2 or percent or entity_hex or entity, 10 if entity else 16)
+    # An escape may itself stand for a look-alike: \\uff11 is a full-width one.
+    if code in _INVISIBLE:
+        return b""
+    if 0xFF01 <= code <= 0xFF5E:
+        code -= _FULLWIDTH_SHIFT
+    if code < 0x20 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
+        return None
+    return chr(code).encode()

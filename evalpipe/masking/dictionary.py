@@ -1,0 +1,100 @@
+"""The session dictionary: who was named once in a session is hidden everywhere in it.
+
+Belongs here: collecting terms from spans and finding them again. Does not belong here: how a person is
+recognised in the first place. Raises recall for names in later turns more than any model tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from evalpipe.masking.engine import Span
+from evalpipe.masking.validators.base import ALNUM
+
+_MIN_LATIN, _MIN_ASIAN = 3, 2
+_RANK = 4
+_MAX_TERMS = 64
+#: Shorter terms need a free side on both ends; longer ones may touch an underscore.
+_UNDERSCORE_FROM = 5
+
+#: Entities whose spans teach the dictionary something.
+TEACHES = frozenset(("USERNAME", "PERSON", "EMAIL_ADDRESS", "HOSTNAME"))
+
+#: Lower-cased UTF-8 term to (entity, canonical value).
+Terms = dict[bytes, tuple[str, str]]
+
+
+def collect(terms: Terms, entity: str, canonical: str, words: Mapping[str, frozenset[str]]) -> None:
+    """Add what one found value teaches to the terms of its session.
+
+    Args:
+        terms: Terms so far; changed in place, and capped so that work per session is bounded.
+        entity: Entity of the span, or ``USER_ID`` for the session's own user.
+        canonical: Canonical value of the span.
+        words: Word lists of the rule set.
+    """
+    if len(terms) >= _MAX_TERMS:
+        return
+    if entity == "PERSON":
+        if _is_person(canonical, words):
+            terms.setdefault(canonical.encode(), ("PERSON", canonical))
+        return
+    if entity == "HOSTNAME":
+        if len(canonical) >= 5 and any(c in "-0123456789" for c in canonical):
+            terms.setdefault(canonical.encode(), ("HOSTNAME", canonical))
+        return
+    name = canonical.split("@")[0].split("+")[0] if "@" in canonical else canonical
+    if entity in ("EMAIL_ADDRESS", "USERNAME", "USER_ID") and _is_user(name, words):
+        terms.setdefault(name.encode(), ("USERNAME", name))
+
+
+def _is_person(name: str, words: Mapping[str, frozenset[str]]) -> bool:
+    if not name.isascii() and not any("a" <= c.casefold() <= "z" for c in name):
+        return len(name) >= _MIN_ASIAN
+    return len(name) >= 4 and name not in words["not_people"] and name not in words["dictionary_stop"]
+
+
+def _is_user(name: str, words: Mapping[str, frozenset[str]]) -> bool:
+    if not _MIN_LATIN <= len(name) <= 40 or name.isdigit():
+        return False
+    stops = ("service_accounts", "dictionary_stop", "role_mailboxes", "not_people", "not_names", "placeholders")
+    return not any(name in words[stop] for stop in stops)
+
+
+def find(raw: bytes, terms: Terms, number: Callable[[str], int]) -> list[Span]:
+    """Whole-token occurrences of terms in a text, ignoring ASCII case.
+
+    Args:
+        raw: UTF-8 text.
+        terms: What the session taught.
+        number: Rule number of an entity of the dictionary.
+
+    Returns:
+        Spans in the order of the terms; they may overlap one another.
+    """
+    low = raw.lower()
+    out: list[Span] = []
+    for term, (entity, canonical) in terms.items():
+        at = low.find(term)
+        while at >= 0:
+            end = at + len(term)
+            if _stands_alone(low, at, end, term):
+                out.append(Span(at, end, _RANK, number(entity), canonical))
+            at = low.find(term, end)
+    return out
+
+
+def _stands_alone(low: bytes, start: int, end: int, term: bytes) -> bool:
+    if term[0] >= 0xE3:
+        return True
+    before = low[start - 1] if start else 0x20
+    after = low[end] if end < len(low) else 0x20
+    if before in ALNUM or after in ALNUM or 0xC3 <= after <= 0xC9:
+        return _is_after_escape(low, start) and after not in ALNUM
+    if before >= 0x80 and start > 1 and 0xC3 <= low[start - 2] <= 0xC9:
+        return False
+    return len(term) >= _UNDERSCORE_FROM or (before != 0x5F and after != 0x5F)
+
+
+def _is_after_escape(low: bytes, start: int) -> bool:
+    return low[start - 1 : start] in (b"n", b"t", b"r") and low[start - 2 : start - 1] == b"\\"

@@ -1,0 +1,274 @@
+"""The masking engine: one text in, spans out; spans in, masked text out.
+
+Belongs here: running rules at hits, merging spans, replacing them, budgets. Does not belong here:
+tables, sessions, columns (``kernel``), expressions (data), judgement of values (``validators``).
+
+Idempotent by construction: a changed text is scanned again until nothing changes, and what does not
+settle is withheld whole. Fails closed: a text over its budget of bytes or hits is withheld too.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking.decode import decoded_view, is_json, json_view, looks_like_json
+from evalpipe.masking.locate import ANY_PSEUDONYM, ANY_TRICK, SHIFT, AnchorTable, anchor_table, best_kind, locator
+from evalpipe.masking.rules import Rule, Ruleset, fixed_width, load_ruleset
+from evalpipe.masking.validators import HIT, SPAN
+from evalpipe.masking.validators.base import Facts, Found, touches_left, touches_right
+
+_RANK = {"high": 1, "cue": 2, "shape": 3}
+_SHORT = 1_024
+_POOL_BYTES = 65_536
+_NO_BUDGET = 1 << 62
+_BUDGET_FLOOR = 2_000
+_BYTES_PER_HIT = 32
+WITHHELD = "WITHHELD"
+#: Rule numbers from here on name no rule of the file: the entity is ``pseudonymised[rule - base]``.
+DICTIONARY, FOREIGN = 1 << 20, 1 << 21
+DICTIONARY_ID, FOREIGN_ID = "session.dictionary", "token.foreign"
+
+
+class Span(NamedTuple):
+    """Bytes to replace, ordered by place; ``rule`` indexes the rule set, ``canonical`` feeds the token."""
+
+    start: int
+    end: int
+    rank: int
+    rule: int
+    canonical: str
+
+
+Check = Callable[[bytes, int], list[Found] | None]
+
+
+class Engine:
+    """A rule set, compiled.
+
+    Args:
+        ruleset: The rules.
+        kind: ``hyperscan`` or ``fallback``; both find the same.
+    """
+
+    def __init__(self, ruleset: Ruleset, kind: str) -> None:
+        self.ruleset = ruleset
+        self.facts = Facts(ruleset.words, ruleset.plans)
+        self.table: AnchorTable = anchor_table(ruleset)
+        self._locator = locator(ruleset, self.table, kind)
+        self._ranks = [0 if r.entity == "SECRET" else _RANK[r.confidence] for r in ruleset.rules]
+        # A start anchor's width differs from anchor to anchor, so a check belongs to a pair of both.
+        self._checks: list[list[tuple[int, Check]]] = [
+            [(index, _check(ruleset.rules[index], anchor.pattern, self.facts)) for index in owners]
+            for anchor, owners in zip(self.table.anchors, self.table.owners, strict=True)
+        ]
+        self.pseudonymised = tuple(sorted({r.entity for r in ruleset.rules if r.action == "pseudonymise"}))
+        masked = "|".join(sorted({r.entity for r in ruleset.rules if r.action == "mask"} | {WITHHELD}))
+        self._token = re.compile(
+            rb"<(?:(?P<entity>%b):(?P<epoch>[a-p]{4}):[a-p]{20}|(?:%b)(?::[a-z0-9\-]{1,40})?)>"
+            % ("|".join(self.pseudonymised).encode(), masked.encode())
+        )
+
+    def find(self, raw: bytes, epoch: str) -> list[Span] | None:
+        """Everything to mask in one text.
+
+        Args:
+            raw: UTF-8 text.
+            epoch: Epoch of the key in use. Pseudonyms of another key are values like any other, so
+                that logs which were masked elsewhere join among themselves and nowhere else.
+
+        Returns:
+            Disjoint spans in order, or ``None`` if the budget of hits is exceeded.
+        """
+        view = json_view(raw) if b"\\" in raw and looks_like_json(raw) and is_json(raw) else raw
+        budget = _BUDGET_FLOOR + len(raw) // _BYTES_PER_HIT
+        hits = self._locator.locate(view, budget)
+        if hits is None:
+            return None
+        if not hits:
+            return []
+        spans, is_tricky, has_pseudonyms = self._judge(view, hits)
+        if is_tricky:
+            hidden = decoded_view(view)
+            if hidden is not None:
+                hits = self._locator.locate(hidden.data, budget)
+                if hits is None:
+                    return None
+                more, _, _ = self._judge(hidden.data, hits)
+                spans += [Span(*hidden.back(s.start, s.end), s.rank, s.rule, s.canonical) for s in more]
+        if has_pseudonyms:
+            spans += self._foreign(raw, epoch)
+        return self.settle(raw, spans, epoch) if spans else spans
+
+    def _foreign(self, raw: bytes, epoch: str) -> list[Span]:
+        return [
+            Span(m.start(), m.end(), 0, FOREIGN + self.pseudonymised.index(m["entity"].decode()), m.group().decode())
+            for m in self._token.finditer(raw)
+            if m["epoch"] and m["epoch"] != epoch.encode()
+        ]
+
+    def find_many(
+        self, rows: Iterable[tuple[int, bytes]], epoch: str, limit: int
+    ) -> Iterator[tuple[int, list[Span] | None]]:
+        """Find in many texts; yields (number, spans) for those that hold something or are over budget.
+
+        Short texts are scanned together first, since a call costs more than their bytes; only those
+        that the joint scan hits are looked at alone. A line feed joins them: it satisfies every anchor
+        that asks for the beginning of a text, so no hit is lost. A text longer than ``limit`` bytes is
+        withheld.
+        """
+        pool: list[tuple[int, bytes]] = []
+        size = 0
+        for number, raw in rows:
+            if len(raw) > limit:
+                yield number, None
+                continue
+            if len(raw) > _SHORT or b"\\" in raw:
+                spans = self.find(raw, epoch)
+                if spans or spans is None:
+                    yield number, spans
+                continue
+            pool.append((number, raw))
+            size += len(raw)
+            if size > _POOL_BYTES:
+                yield from self._find_pooled(pool, epoch)
+                pool, size = [], 0
+        yield from self._find_pooled(pool, epoch)
+
+    def _find_pooled(self, pool: list[tuple[int, bytes]], epoch: str) -> Iterator[tuple[int, list[Span] | None]]:
+        joined = b"\n".join(raw for _, raw in pool)
+        hits = self._locator.locate(joined, _NO_BUDGET) or []
+        ends = list(accumulate(len(raw) + 1 for _, raw in pool))
+        low, trick = (1 << SHIFT) - 1, self.table.trick
+        candidates = {bisect_right(ends, (hit >> SHIFT) - 1) for hit in hits if hit & low < trick}
+        if any(hit & low >= trick for hit in hits):
+            # Tricks and pseudonyms are reported once per scan, so each text of the pool is asked.
+            candidates.update(
+                at for at, (_, raw) in enumerate(pool) if ANY_TRICK.search(raw) or ANY_PSEUDONYM.search(raw)
+            )
+        for at in sorted(candidates):
+            number, raw = pool[at]
+            spans = self.find(raw, epoch)
+            if spans or spans is None:
+                yield number, spans
+
+    def _judge(self, view: bytes, hits: list[int]) -> tuple[list[Span], bool, bool]:
+        checks, ranks, trick, low = self._checks, self._ranks, self.table.trick, (1 << SHIFT) - 1
+        spans: list[Span] = []
+        is_tricky = has_pseudonyms = False
+        for hit in hits:
+            number = hit & low
+            if number >= trick:
+                is_tricky, has_pseudonyms = is_tricky or number == trick, has_pseudonyms or number > trick
+                continue
+            end = hit >> SHIFT
+            for rule, check in checks[number]:
+                found = check(view, end)
+                if found:
+                    spans += [Span(f[0], f[1], ranks[rule], rule, f[2]) for f in found]
+        return spans, is_tricky, has_pseudonyms
+
+    def settle(self, raw: bytes, spans: list[Span], epoch: str) -> list[Span]:
+        """Drop spans that touch a token of an earlier run, and join spans that overlap.
+
+        The joined span takes the name of its best member: secret before checksum before cue before
+        shape, then the longest.
+        """
+        if b"<" in raw:
+            own = (None, epoch.encode())
+            tokens = [m.span() for m in self._token.finditer(raw) if m["epoch"] in own]
+            if tokens:
+                spans = [s for s in spans if not any(a < s.end and s.start < b for a, b in tokens)]
+        spans = sorted(spans)
+        out: list[Span] = []
+        for span in spans:
+            if out and span.start < out[-1].end:
+                out[-1] = _join(out[-1], span)
+            else:
+                out.append(span)
+        return out
+
+
+def _join(a: Span, b: Span) -> Span:
+    best = min(a, b, key=lambda s: (s.rank, s.start - s.end, s.rule))
+    return Span(min(a.start, b.start), max(a.end, b.end), best.rank, best.rule, best.canonical)
+
+
+def _check(rule: Rule, anchor: bytes, facts: Facts) -> Check:
+    if rule.at == "hit":
+        return _hit_check(rule, facts)
+    judge = SPAN.get(rule.validator)
+    if judge is None:
+        raise EvalpipeError("CRITERIA_INVALID", f"no validator is called {rule.validator}.", where=rule.id)
+    left, right = rule.edge != "none", rule.edge == "both"
+    if rule.at == "run":
+        low, high = rule.run
+        run = re.compile(rb"[0-9]{0,%d}" % (high + 1))
+
+        def on_run(v: bytes, end: int) -> list[Found] | None:
+            start = end - 9
+            match = run.match(v, start)
+            stop = match.end() if match else start
+            if not low <= stop - start <= high:
+                return None
+            found = judge(v, start, stop, facts)
+            return [found] if found else None
+
+        return on_run
+    value = re.compile(rule.value.encode())
+    group, ahead = min(value.groups, 1), rule.ahead
+    if rule.at == "around":
+        return _around_check(rule, value, facts)
+    width = fixed_width(anchor.decode()) if rule.at == "start" else 0
+    edge_matters = left and rule.at == "start"
+
+    def on_value(v: bytes, end: int) -> list[Found] | None:
+        begin = end - width
+        if edge_matters and touches_left(v, begin):
+            return None
+        match = value.match(v, begin, begin + width + ahead)
+        if match is None:
+            return None
+        start, stop = match.span(group)
+        if right and touches_right(v, stop):
+            return None
+        found = judge(v, start, stop, facts)
+        return [found] if found else None
+
+    return on_value
+
+
+def _around_check(rule: Rule, value: re.Pattern[bytes], facts: Facts) -> Check:
+    judge, back, ahead, right = SPAN[rule.validator], rule.back, rule.ahead, rule.edge == "both"
+
+    def on_around(v: bytes, end: int) -> list[Found] | None:
+        # A window that begins inside a number would cut it, so matches that start before the
+        # window's first byte are seen because the window begins early enough for the whole value.
+        for match in value.finditer(v, max(0, end - back), min(len(v), end + ahead)):
+            if match.start() < end <= match.end():
+                if right and (touches_right(v, match.end()) or touches_left(v, match.start())):
+                    return None
+                found = judge(v, match.start(), match.end(), facts)
+                return [found] if found else None
+        return None
+
+    return on_around
+
+
+def _hit_check(rule: Rule, facts: Facts) -> Check:
+    look = HIT.get(rule.validator)
+    if look is None:
+        raise EvalpipeError("CRITERIA_INVALID", f"no validator is called {rule.validator}.", where=rule.id)
+    return lambda v, end: look(v, end, facts)
+
+
+@lru_cache(maxsize=4)
+def engine_for(folder: Path, kind: str = "") -> Engine:
+    """The compiled engine of a rule-set folder, made once per process."""
+    return Engine(load_ruleset(folder), kind or best_kind())

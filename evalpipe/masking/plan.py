@@ -1,0 +1,185 @@
+"""A masking plan: key, rule set and limits, as a worker process needs them.
+
+Belongs here: what a slice is masked with, and masking one text by it. Does not belong here: columns
+and sessions (``kernel``). A plan is picklable; compiled rules are made once per process behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from evalpipe.masking.decode import is_json, looks_like_json
+from evalpipe.masking.engine import DICTIONARY, DICTIONARY_ID, FOREIGN, FOREIGN_ID, WITHHELD, Engine, Span, engine_for
+from evalpipe.masking.keys import TOKEN_LETTERS, MaskingKey
+from evalpipe.masking.rules import Ruleset, default_dir, load_ruleset
+
+_MAX_ROUNDS = 4
+_REKEYED = re.compile(rf"[a-z]_[a-p]{{{TOKEN_LETTERS}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One replaced span, as the audit counts it."""
+
+    entity: str
+    subtype: str
+    rule_id: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaskPlan:
+    """What text is masked with.
+
+    Attributes:
+        key: The masking key; pseudonyms carry its epoch.
+        ruleset: Folder of the rule set.
+        withhold_over_bytes: A longer field is withheld whole.
+        locator: ``hyperscan``, ``fallback``, or empty for the better one that is installed.
+    """
+
+    key: MaskingKey
+    ruleset: Path = field(default_factory=default_dir)
+    withhold_over_bytes: int = 8_000_000
+    locator: str = ""
+
+    @property
+    def engine(self) -> Engine:
+        """The compiled rule set."""
+        return engine_for(self.ruleset, self.locator)
+
+    @property
+    def rules(self) -> Ruleset:
+        """The loaded rule set."""
+        return load_ruleset(self.ruleset)
+
+    def ruleset_digest(self) -> str:
+        """Digest of the rule set, as it stands in the audit counts."""
+        return self.rules.digest
+
+    def rekey(self, kind: str, value: str, tenant: str = "") -> str:
+        """The token of an id: ``<kind>_`` and twenty letters. A token stays as it is."""
+        if _REKEYED.fullmatch(value) and value.startswith(kind):
+            return value
+        return f"{kind}_{_letters(self.key, tenant, 'id.' + kind, value)}"
+
+    def find(self, raw: bytes) -> list[Span] | None:
+        """Spans to mask in one text, or ``None`` if it must be withheld."""
+        if len(raw) > self.withhold_over_bytes:
+            return None
+        return self.engine.find(raw, self.key.epoch)
+
+    def find_many(self, rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, list[Span] | None]]:
+        """(number, spans) of the texts that hold something; ``None`` for those to withhold."""
+        return self.engine.find_many(rows, self.key.epoch, self.withhold_over_bytes)
+
+    def replace(self, raw: bytes, spans: list[Span], tenant: str) -> tuple[bytes, list[Hit]]:
+        """Put tokens in place of spans, and go on until a further scan finds nothing.
+
+        Args:
+            raw: The text.
+            spans: Disjoint spans in order, from :meth:`find` and the session dictionary.
+            tenant: Tenant of the session; pseudonyms of two tenants never join.
+
+        Returns:
+            The masked text and what was replaced. JSON stays JSON: a token in a number's place is
+            quoted, and a document that would break is withheld.
+        """
+        document = looks_like_json(raw) and is_json(raw)
+        hits: list[Hit] = []
+        done: list[Span] | None = spans
+        for _ in range(_MAX_ROUNDS):
+            if not done:
+                break
+            raw = self._once(raw, done, tenant, hits, document=document)
+            done = self.engine.find(raw, self.key.epoch)
+        if done or done is None:
+            return self.withheld("unstable", len(raw), document=document)
+        return raw, hits
+
+    def _once(self, raw: bytes, spans: list[Span], tenant: str, hits: list[Hit], *, document: bool) -> bytes:
+        if document:
+            spans = [_off_escape(raw, span) for span in spans]
+        out = self._join(raw, spans, tenant, quote_numbers=False)
+        if document and not is_json(out):
+            out = self._join(raw, spans, tenant, quote_numbers=True)
+            if not is_json(out):
+                token, withheld = self.withheld("json", len(raw), document=True)
+                hits += withheld
+                return token
+        hits += [Hit(*self.describe(span)[:3], span.end - span.start) for span in spans]
+        return out
+
+    def _join(self, raw: bytes, spans: list[Span], tenant: str, *, quote_numbers: bool) -> bytes:
+        pieces, at = [], 0
+        for span in spans:
+            token = self.token(span, tenant)
+            if quote_numbers and _is_bare(raw, span):
+                token = b'"' + token + b'"'
+            pieces += [raw[at : span.start], token]
+            at = span.end
+        pieces.append(raw[at:])
+        return b"".join(pieces)
+
+    def token(self, span: Span, tenant: str) -> bytes:
+        """What stands in a span's place."""
+        entity, subtype, _, action = self.describe(span)
+        if action == "mask":
+            return f"<{entity}:{subtype}>".encode() if subtype else f"<{entity}>".encode()
+        return f"<{entity}:{self.key.epoch}:{_letters(self.key, tenant, entity, span.canonical)}>".encode()
+
+    def describe(self, span: Span) -> tuple[str, str, str, str]:
+        """(entity, subtype, rule id, action) of a span."""
+        for base, rule_id in ((FOREIGN, FOREIGN_ID), (DICTIONARY, DICTIONARY_ID)):
+            if span.rule >= base:
+                return self.engine.pseudonymised[span.rule - base], "", rule_id, "pseudonymise"
+        rule = self.rules.rules[span.rule]
+        return rule.entity, rule.subtype, rule.id, rule.action
+
+    def withheld(self, why: str, n_bytes: int, *, document: bool) -> tuple[bytes, list[Hit]]:
+        """The token of a field that is not shown at all, and its count."""
+        token = f"<{WITHHELD}:{why}>".encode()
+        return (b'"' + token + b'"' if document else token), [Hit(WITHHELD, why, "engine", n_bytes)]
+
+    def mask_text(self, text: str, tenant: str = "") -> tuple[str, list[Hit]]:
+        """Mask one text without a session around it."""
+        raw = text.encode("utf-8", "replace")
+        spans = self.find(raw)
+        if spans is None:
+            document = looks_like_json(raw) and is_json(raw)
+            token, hits = self.withheld(
+                "size" if len(raw) > self.withhold_over_bytes else "budget", len(raw), document=document
+            )
+            return token.decode(), hits
+        if not spans:
+            return text, []
+        masked, hits = self.replace(raw, spans, tenant)
+        return masked.decode("utf-8", "replace"), hits
+
+    def mask_texts(self, texts: Iterable[str]) -> list[str]:
+        """Mask texts without sessions; the leak check uses it to see that nothing changes twice."""
+        return [self.mask_text(text)[0] for text in texts]
+
+
+def _is_bare(raw: bytes, span: Span) -> bool:
+    """Whether a span stands where a JSON number stands."""
+    before = raw[max(0, span.start - 64) : span.start].rstrip()[-1:]
+    after = raw[span.end : span.end + 64].lstrip()[:1]
+    return before in (b":", b",", b"[") and after in (b",", b"}", b"]")
+
+
+def _off_escape(raw: bytes, span: Span) -> Span:
+    """Move a span's start behind the JSON escape that it would cut, so that the document stays one."""
+    head = raw[max(0, span.start - 64) : span.start]
+    if (len(head) - len(head.rstrip(b"\\"))) % 2 == 0:
+        return span
+    return span._replace(start=min(span.end, span.start + (5 if raw[span.start : span.start + 1] == b"u" else 1)))
+
+
+@lru_cache(maxsize=65_536)
+def _letters(key: MaskingKey, tenant: str, entity: str, canonical: str) -> str:
+    return key.letters(tenant, entity, canonical)

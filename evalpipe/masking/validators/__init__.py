@@ -1,0 +1,68 @@
+"""Validators by name: the second look at what an anchor found.
+
+Belongs here: the registry. A rule names its validator; a name that is missing here is an error of the
+rule set. ``SPAN`` validators judge a matched value, ``HIT`` validators find the value themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evalpipe.masking.validators import keyvalue, network, numbers, people, secrets
+from evalpipe.masking.validators.base import Facts, Found, text
+
+SpanValidator = Callable[[bytes, int, int, Facts], Found | None]
+HitValidator = Callable[[bytes, int, Facts], list[Found] | None]
+
+
+def accept(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Take the value as matched."""
+    return start, end, text(v[start:end]).casefold()
+
+
+SPAN: dict[str, SpanValidator] = {
+    "none": accept,
+    "token": secrets.token,
+    "header_value": keyvalue.header_value,
+    "random_token": keyvalue.random_token,
+    "flag_value": keyvalue.flag_value,
+    "prose_secret": keyvalue.prose_secret,
+    "home_user": people.home_user,
+    "user": people.user,
+    "person": people.person,
+    "person_loose": people.person_loose,
+    "person_cue": people.person_cue,
+    "address": people.address,
+    "card": numbers.card,
+    "card_cue": numbers.card_cue,
+    "iban": numbers.iban,
+    "cn_id": numbers.cn_id,
+    "cpf": numbers.cpf,
+    "ssn": numbers.ssn,
+    "id_value": numbers.id_value,
+    "plate": numbers.plate,
+    "phone_international": numbers.phone_international,
+    "phone_national": numbers.phone_national,
+    "phone_trunk": numbers.phone_trunk,
+    "phone_cue": numbers.phone_cue,
+    "cn_mobile": numbers.cn_mobile,
+    "ipv4": network.ipv4,
+    "mac": network.mac,
+}
+
+HIT: dict[str, HitValidator] = {
+    "pem": secrets.pem,
+    "url_userinfo": secrets.url_userinfo,
+    "cookie": secrets.cookie,
+    "cli_userpass": secrets.cli_userpass,
+    "echo_pipe": secrets.echo_pipe,
+    "k8s_data": secrets.k8s_data,
+    "base64_run": secrets.base64_run,
+    "kv_password": keyvalue.kv_password,
+    "kv_secret": keyvalue.kv_secret,
+    "email": people.email,
+    "prompt": people.prompt,
+    "prompt_host": people.prompt_host,
+    "url_user": people.url_user,
+    "ipv6": network.ipv6,
+}

@@ -1,0 +1,222 @@
+"""Secrets that a key names: ``password = ...``, ``"api_key": "..."``, flags, prose, headers.
+
+Belongs here: what counts as the value of such a key, and which keys and values only look like it.
+Does not belong here: tokens with a shape of their own. Passwords in the wild are plain words as often
+as random strings, so no entropy threshold decides alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evalpipe.masking.validators.base import Facts, Found, is_repetitive, text
+
+_KEY_CHARS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-" + bytes(range(0x80, 0x100))
+_AFTER_KEY = b" \t\\\"'`]"
+_LEAD = re.compile(rb"[=:>~]{0,2}[ \t]{0,16}(?:[rbfuRBFU]{1,2}(?=[\"']))?([\\\"'`]{0,6})")
+_BARE = re.compile(rb"[^\s\"'`,;&<>()\[\]{}|\\]{1,400}")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+_IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]*)*\Z")
+_UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_NOT_A_VALUE = re.compile(
+    rb"[$<{%*(@|!#]|\[|\.\.|/|\./|~/|https?:|file:|arn:|your[-_ ]|my[-_]?(?:secret|token|key|pass)|xxx|enter "
+    rb"|process\.env|os\.|env\.|env\(|secrets\.|config\.|self\.|this\.|vault:|ref\+|data:|ssm:|sm://|op://",
+    re.IGNORECASE,
+)
+_INSIDE_PLACEHOLDER = re.compile(
+    rb"\.\.\.|\*\*\*|<|>|\$\{|\{\{|xxxx|_HERE|-here|PLACEHOLDER|REDACTED|\[redacted|%s|\$\(", re.IGNORECASE
+)
+_VARIABLE = re.compile(rb"[$%!@#*][\w({]")
+_DIGIT = re.compile(rb"[0-9]")
+_LETTER = re.compile(rb"[A-Za-z]")
+_FILE = re.compile(
+    rb"[\w./-]+\.(?:py|js|ts|tsx|go|rs|java|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|sh|html|css|xml|csv|sql|rb|php"
+    rb"|c|h|cpp)\Z"
+)
+#: Names of variables that are handed on under a password-like key.
+_HANDED_ON = (b"password", b"passwd", b"pass_", b"pwd", b"user_", b"db_", b"new_", b"get_")
+
+
+def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """Value of a password-like key whose separator ends at ``end``."""
+    place = _place(v, end, facts)
+    if place is None:
+        return None
+    key, start, stop, quoted = place
+    value = v[start:stop]
+    if len(value) < 3 or _is_placeholder(value, facts):
+        return None
+    return [(start, stop, "")] if _is_password(value, key, v, end, quoted=quoted) else None
+
+
+def _is_password(value: bytes, key: str, v: bytes, end: int, *, quoted: bool) -> bool:
+    has_digit, has_letter = bool(_DIGIT.search(value)), bool(_LETTER.search(value))
+    if not has_letter:
+        return len(value) >= 4 and not value.isspace()
+    if b" " in value:
+        # A sentence is a label or a hint; two words with a digit may be a pass phrase.
+        return quoted and has_digit and value.count(b" ") <= 3 and not value.endswith((b".", b":", b"?"))
+    if quoted:
+        return len(value) >= 6 or has_digit
+    if _IDENTIFIER.match(value):
+        if b"." in value or value.lower().startswith(_HANDED_ON):
+            return False
+        is_shell = _is_environment(key) and v[end - 1 : end] == b"=" and v[end : end + 1] != b" "
+        return len(value) >= 4 and (has_digit or is_shell)
+    return len(value) >= 5
+
+
+def kv_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """Value of a key that names a token, key, secret or PIN and whose separator ends at ``end``."""
+    place = _place(v, end, facts)
+    if place is None:
+        return None
+    key, start, stop, quoted = place
+    value = v[start:stop]
+    words = _words(key)
+    if words and words[-1] == "pin":
+        return [(start, stop, "")] if value.isdigit() and 4 <= len(value) <= 8 else None
+    if len(value) < 6 or _is_placeholder(value, facts):
+        return None
+    return [(start, stop, "")] if _is_secret(value, key, words, quoted=quoted) else None
+
+
+def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> bool:
+    has_digit, has_letter = bool(_DIGIT.search(value)), bool(_LETTER.search(value))
+    names_secret = len(words) > 1 and words[-1] in ("key", "secret")
+    strong = _is_environment(key) or names_secret or words[-1:] in (["apikey"], ["clientsecret"])
+    last_is_token = words[-1:] == ["token"]
+    if _FILE.match(value) or (_UUID.match(value) and not (strong and not last_is_token)):
+        return False
+    if not has_letter:
+        return strong and not last_is_token and len(value) >= 6
+    if b" " in value:
+        is_short = value.count(b" ") <= 3 and not value.endswith((b".", b":", b"?"))
+        return quoted and strong and is_short and words[-1:] == ["secret"]
+    if quoted:
+        if strong:
+            return len(value) >= 8
+        return (has_digit and len(value) >= 8) or (len(value) >= 20 and not value.islower())
+    if not has_digit or len(value) < 8:
+        return False
+    if _IDENTIFIER.match(value) and len(value) < 20:
+        return strong and sum(c in b"0123456789" for c in value) >= 2
+    return len(value) >= 10 or strong
+
+
+def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | None:
+    """(key, start, end, is_quoted) of the value, or nothing if key or syntax rule one out."""
+    sep = v[end - 1]
+    if v[end - 2 : end - 1] in (b"!", b"<", b">", b"=", b"?") and not (sep == 0x3E and v[end - 2 : end - 1] == b"="):
+        return None
+    if sep == 0x3D and v[end : end + 1] in (b"=", b"~"):
+        return None
+    key = _key_before(v, end)
+    if key is None or _is_metadata(key, facts):
+        return None
+    lead = _LEAD.match(v, end)
+    assert lead is not None  # every part of the pattern is optional
+    start, quotes = lead.end(), lead.group(1).replace(b"\\", b"")
+    if sep == 0x3E:
+        return _xml(v, end, key)
+    if quotes:
+        stop = _closing(v, start, quotes[:1])
+        return None if stop is None else (key, start, stop, True)
+    bare = _BARE.match(v, start)
+    if bare is None or v[bare.end() : bare.end() + 1] in (b"(", b"[", b"{"):
+        return None
+    stop = bare.end()
+    while stop > start and v[stop - 1] in b".:!?":
+        stop -= 1
+    return key, start, stop, False
+
+
+def _xml(v: bytes, end: int, key: str) -> tuple[str, int, int, bool] | None:
+    if v[end - 2 - len(key.encode()) : end - 1 - len(key.encode())] not in (b"<", b":"):
+        return None
+    stop = v.find(b"</", end, end + 400)
+    return None if stop <= end or b"\n" in v[end:stop] else (key, end, stop, True)
+
+
+def _key_before(v: bytes, end: int) -> str | None:
+    chunk = v[max(0, end - 96) : end - 1].rstrip(_AFTER_KEY)
+    for tail in (b'" value', b"' value", b" value"):
+        if chunk.endswith(tail):
+            chunk = chunk[: -len(tail)].rstrip(_AFTER_KEY)
+    key = chunk[len(chunk.rstrip(_KEY_CHARS)) :]
+    return text(key).lstrip("-.") or None
+
+
+def _closing(v: bytes, start: int, quote: bytes) -> int | None:
+    limit = start + 600
+    stop = v.find(quote, start, limit)
+    line = v.find(b"\n", start, limit if stop < 0 else stop)
+    if stop < 0 or line >= 0:
+        return None
+    while stop > start and v[stop - 1] in b"\\ ":
+        stop -= 1
+    return stop
+
+
+def _words(key: str) -> list[str]:
+    return [w.lower() for w in _WORDS.findall(key)]
+
+
+def _is_environment(key: str) -> bool:
+    return key.isupper() or any(part.isupper() and "_" in part for part in key.split("."))
+
+
+def _is_metadata(key: str, facts: Facts) -> bool:
+    words = _words(key)
+    if not words:
+        return False
+    cue = 2 if words[-1] in ("key", "id", "code") and len(words) > 1 else 1
+    before = words[-cue - 1 : -cue]
+    prefixes = facts.words["metadata_prefixes"]
+    return bool(before and before[0] in prefixes) or (cue == 2 and words[-2] in prefixes)
+
+
+def _is_placeholder(value: bytes, facts: Facts) -> bool:
+    # A bang, a dollar or a hash may also begin a real password: then no name follows it.
+    is_odd = value[:1] in b"$!#@%*" and len(value) >= 8 and _DIGIT.search(value) and not _VARIABLE.match(value)
+    if not is_odd and (_NOT_A_VALUE.match(value) or _INSIDE_PLACEHOLDER.search(value)):
+        return True
+    low = text(value.strip(b"\"'`")).lower()
+    return low in facts.words["placeholders"] or (is_repetitive(value) and not value.isdigit())
+
+
+def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Value after a command-line flag such as ``--password``."""
+    value = v[start:end].rstrip(b"\"'`\\),;")
+    if value[:1] == b"-" or _is_placeholder(value, facts) or len(value) < 4:
+        return None
+    if value.isalpha() and len(value) < 16 and v[start - 1 : start] == b" ":
+        # "the --password flag": a plain short word after the flag is prose.
+        return None
+    return start, start + len(value), ""
+
+
+def prose_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Value after "my password is" and its like: must hold a digit and a letter."""
+    value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0].rstrip(b".!?:")
+    if len(value) < 6 or _is_placeholder(value, facts) or not (_DIGIT.search(value) and _LETTER.search(value)):
+        return None
+    if _FILE.match(value) or b"(" in value or b"=" in value[:-2]:
+        return None
+    return start, start + len(value), ""
+
+
+def header_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Credential of an Authorization header."""
+    value = v[start:end]
+    if _is_placeholder(value, facts) or (value.isalpha() and len(value) < 20):
+        return None
+    return start, end, ""
+
+
+def random_token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A long credential without other cue than "Bearer": needs digits, not a path or a word chain."""
+    value = v[start:end].rstrip(b".")
+    if _is_placeholder(value, facts) or sum(c in b"0123456789" for c in value) < 2 or b"/" in value[:1]:
+        return None
+    return start, start + len(value), ""

@@ -1,0 +1,222 @@
+"""Numbers: cards, accounts, national ids, phones. Checksums and plans decide, then the neighbourhood.
+
+Belongs here: arithmetic on digits and what may stand beside them. Does not belong here: plans and
+issuer tables, which are data (``numbers_plans.toml``).
+"""
+
+from __future__ import annotations
+
+import re
+
+from evalpipe.masking.validators.base import ALNUM, WORD, Facts, Found, text
+
+_NON_DIGIT = re.compile(rb"[^0-9]+")
+_DATE = re.compile(
+    rb"(?:0?[1-9]|[12][0-9]|3[01])[-/.](?:0?[1-9]|[12][0-9]|3[01])[-/.](?:[0-9]{2}|[12][0-9]{3})(?:\Z|[ T,])"
+)
+_BEFORE_WORD = re.compile(rb"([A-Za-z_]{1,24})[\"']?[ ]?[=:]?[ \"']{0,3}\Z")
+_NEXT_GROUP = re.compile(rb"[ \-./][0-9]")
+_OTHER_RUN = re.compile(rb"[0-9]{6}")
+
+
+def _digits(value: bytes) -> str:
+    return _NON_DIGIT.sub(b"", value).decode()
+
+
+def luhn_valid(digits: str) -> bool:
+    """Luhn's check (ISO/IEC 7812-1)."""
+    total = 0
+    for i, c in enumerate(reversed(digits)):
+        d = ord(c) - 48
+        total += d if i % 2 == 0 else (d * 2 - 9 if d > 4 else d * 2)
+    return total % 10 == 0
+
+
+def _is_inside_number(v: bytes, start: int, end: int) -> bool:
+    """Whether letters, digits or a decimal point join the span to something longer."""
+    before, after = v[start - 1] if start else 0x20, v[end] if end < len(v) else 0x20
+    if before in ALNUM or after in WORD:
+        return True
+    if before in b".-" and start > 1 and v[start - 2] in WORD:
+        return True
+    return after in b".-" and end + 1 < len(v) and v[end + 1] in WORD
+
+
+def _issuer_fits(digits: str, facts: Facts) -> bool:
+    issuers = facts.plans["card_issuers"]
+    return any(len(digits) in issuers.get(digits[:n], ()) for n in (4, 3, 2, 1))
+
+
+def card(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A payment card: issuer prefix with its length, and Luhn."""
+    digits = _digits(v[start:end])
+    if not luhn_valid(digits) or not _issuer_fits(digits, facts) or len(set(digits)) < 3:
+        return None
+    return None if _is_inside_number(v, start, end) else (start, end, digits)
+
+
+def card_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A number that the text calls a card: Luhn or a known issuer is enough."""
+    digits = _digits(v[start:end])
+    if not 12 <= len(digits) <= 19 or _is_inside_number(v, start, end):
+        return None
+    return (start, end, digits) if luhn_valid(digits) or _issuer_fits(digits, facts) else None
+
+
+def iban(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """An account number: the country's length and mod 97 (ISO 13616); the match is cut to length."""
+    want = facts.plans["iban_lengths"].get(v[start : start + 2].decode())
+    if want is None or (start and v[start - 1] in WORD):
+        return None
+    stop, kept = start, b""
+    while stop < end and len(kept) < want:
+        if v[stop] != 0x20:
+            kept += v[stop : stop + 1]
+        stop += 1
+    if len(kept) != want or (stop < len(v) and v[stop] in WORD):
+        return None
+    rearranged = kept[4:] + kept[:4]
+    if int("".join(str(int(chr(c), 36)) for c in rearranged)) % 97 != 1:
+        return None
+    return start, stop, kept.decode()
+
+
+def cn_id(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A Chinese resident id: date and GB 11643 check character; 17 digits may be followed by X."""
+    stop = end + (end - start == 17 and v[end : end + 1] in (b"X", b"x"))
+    value = v[start:stop].decode().upper()
+    if len(value) != 18 or not ("1" <= value[0] <= "8" and "1800" <= value[6:10] <= "2099"):
+        return None
+    if not ("01" <= value[10:12] <= "12" and "01" <= value[12:14] <= "31"):
+        return None
+    weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+    if "10X98765432"[sum(int(c) * w for c, w in zip(value[:17], weights, strict=True)) % 11] != value[17]:
+        return None
+    return None if _is_inside_number(v, start, stop) else (start, stop, value)
+
+
+def cpf(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A Brazilian CPF with both check digits."""
+    digits = _digits(v[start:end])
+    for n in (9, 10):
+        rest = sum(int(c) * w for c, w in zip(digits[:n], range(n + 1, 1, -1), strict=True)) * 10 % 11 % 10
+        if rest != int(digits[n]):
+            return None
+    return None if len(set(digits)) == 1 or _is_inside_number(v, start, end) else (start, end, digits)
+
+
+def ssn(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A dashed US social security number outside the ranges that are never issued."""
+    area, group, serial = v[start : start + 3], v[start + 4 : start + 6], v[start + 7 : start + 11]
+    if area in (b"000", b"666") or area[:1] == b"9" or group == b"00" or serial == b"0000":
+        return None
+    return None if _is_inside_number(v, start, end) else (start, end, _digits(v[start:end]))
+
+
+def id_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """An id that its cue names: only its edges are checked."""
+    before, after = v[start - 1] if start else 0x20, v[end] if end < len(v) else 0x20
+    if before in ALNUM or after in WORD or (after == 0x2E and v[end + 1 : end + 2].isdigit()):
+        return None
+    return start, end, _digits(v[start:end])
+
+
+def plate(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A number plate behind its cue: letters and digits mixed."""
+    value = v[start:end]
+    if not any(c in b"0123456789" for c in value) or (end < len(v) and v[end] in WORD):
+        return None
+    return start, end, text(value)
+
+
+def phone_international(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A number in international form: calling code and national length (ITU-T E.164)."""
+    # The match may run into what follows; the longest cut whose length fits the plan is taken.
+    stop = end
+    while stop - start >= 8:
+        digits = _digits(v[start:stop].replace(b"(0)", b""))
+        if _plan_fits(digits, facts):
+            break
+        cut = max(v.rfind(c, start, stop) for c in (b" ", b"-", b".", b"/", b"("))
+        if cut <= start:
+            return None
+        stop = cut
+        while stop > start and v[stop - 1 : stop] in (b" ", b"-", b".", b"/", b"("):
+            stop -= 1
+    else:
+        return None
+    after = v[stop] if stop < len(v) else 0x20
+    if after in WORD or (after == 0x2E and v[stop + 1 : stop + 2].isdigit()):
+        return None
+    return start, stop, "+" + digits
+
+
+def _plan_fits(digits: str, facts: Facts) -> bool:
+    for n in (1, 2):
+        plan = facts.plans["calling_codes"].get(digits[:n])
+        if plan is not None:
+            national = digits[n:]
+            # The North American plan has no area code that begins with 0 or 1.
+            return bool(plan[0] <= len(national) <= plan[1]) and (digits[0] != "1" or national[0] in "23456789")
+    prefixes = facts.plans["calling_prefixes"]["two_digit_prefixes"]
+    return digits[:2] in prefixes and 8 <= len(digits) <= 15
+
+
+def phone_national(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A grouped number whose grouping is one country's habit."""
+    value = v[start:end]
+    if value.count(b"(") != value.count(b")"):
+        start += value.count(b"(") > value.count(b")") and value[:1] == b"("
+    if _is_inside_number(v, start, end) or (end < len(v) and v[end : end + 1] in (b"/", b"%")):
+        return None
+    return start, end, _digits(v[start:end])
+
+
+def phone_trunk(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A national number with trunk prefix 0 in groups; dates and columns of numbers are kept."""
+    value = v[start:end].rstrip(b" -./(")
+    if value.endswith(b")") and value.count(b")") > value.count(b"("):
+        value = value[:-1]
+    end = start + len(value)
+    digits = _digits(value)
+    if not 9 <= len(digits) <= 12 or _DATE.match(value) or _is_inside_number(v, start, end):
+        return None
+    groups = re.findall(rb"[0-9]+", value)
+    if not 2 <= len(groups) <= 5 or _NEXT_GROUP.match(v, end):
+        return None
+    if max(map(len, groups)) < 3 and len(groups) != 5:
+        return None
+    if b":" in v[end : end + 1] or (len(groups) == 2 and len(groups[0]) < 3 and b"(" not in value):
+        return None
+    return start, end, digits
+
+
+def cn_mobile(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Eleven digits of a Chinese mobile number that neither a quantity word nor a table explains."""
+    if v[start] != 0x31 or v[start + 1] not in b"3456789" or _is_inside_number(v, start, end):
+        return None
+    word = _BEFORE_WORD.search(v, max(0, start - 32), start)
+    if word and text(word.group(1)).lower().rsplit("_", 1)[-1] in facts.words["quantity_words"]:
+        return None
+    near = v[max(0, start - 24) : start].rsplit(b"\n", 1)[-1], v[end : end + 24].split(b"\n", 1)[0]
+    if any(_OTHER_RUN.search(side) for side in near) or len(set(v[start:end])) < 3:
+        return None
+    rest = near[1].lstrip()
+    if rest[:3] in (b"ns", b"us ", b"ms ", b"byt", b"row"):
+        return None
+    return start, end, "+86" + v[start:end].decode()
+
+
+def phone_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Seven to fourteen digits that the text calls a phone number."""
+    value = v[start:end].rstrip(b" -./(")
+    end = start + len(value)
+    digits = _digits(value)
+    if not 7 <= len(digits) <= 14 or _DATE.match(value) or re.match(rb"[12][0-9]{3}-[01][0-9]-[0-3][0-9]", value):
+        return None
+    before, after = v[start - 1] if start else 0x20, v[end] if end < len(v) else 0x20
+    if before in ALNUM or after in WORD or before == 0x2E:
+        return None
+    if before == 0x2B:
+        return start - 1, end, "+" + digits
+    return start, end, digits

@@ -1,0 +1,250 @@
+"""People: mail addresses, user names, names behind a cue, postal addresses.
+
+Belongs here: what tells a person from a program, a role or a heading. Does not belong here: models of
+language; a name in free text without a cue is out of reach of rules.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evalpipe.masking.validators.base import WORD, Facts, Found, align_right, text
+
+_LOCAL = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
+#: Second and lead bytes of Latin letters with marks (U+00C0 to U+024F); CJK bytes begin at E3.
+_LATIN = re.compile(rb"(?:[A-Za-z0-9._%+\-]|[\xc3-\xc9][\x80-\xbf]){1,64}\Z")
+_LABEL = rb"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?"
+_DOMAIN = re.compile(_LABEL + rb"(?:\." + _LABEL + rb"){1,8}")
+_ESCAPE = re.compile(rb"u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf]")
+_EXTENSION = re.compile(
+    r"\.(?:tsx?|jsx?|py|md|html?|css|json|ya?ml|toml|txt|png|jpe?g|svg|go|rs|java|rb|php|sh|zip|gz|log|csv|vue)\Z"
+)
+_PATH_BEFORE = re.compile(rb"[^\s\"'`<>|(,;=\[]{0,160}\Z")
+_CUT = re.compile('[，。、；：！？（）()"“”「」|\n\t]|[,;:!?]|\\.(?:\\s|$)')
+_CJK_END = re.compile(r"(?:と申します|と言います|といいます|です|입니다|이라고|라고|님|先生|女士|小姐|同学)")
+_ENTITY_JUNK = re.compile(r"[\d_@#/\\{}\[\]<>=+*^~`$%&]")
+_NO_ADDRESS = re.compile(r"0x|https?:|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}")
+_ADDRESS_DIGIT = re.compile(r"\d")
+_UPPER_WORD = re.compile(r"[^\W\d_]+(?:['’.\-][^\W\d_]+)*\.?")
+
+
+def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """A mail address; ``end`` stands one byte behind the ``@``."""
+    at = end - 2
+    chunk = v[max(0, at - 64) : at]
+    if v[at - 1] < 0x80:
+        start = at - (len(chunk) - len(chunk.rstrip(_LOCAL)))
+        if start and 0x80 <= v[start - 1] < 0xC0 and start - 2 >= 0 and 0xC3 <= v[start - 2] <= 0xC9:
+            latin = _LATIN.search(chunk)
+            start = at - len(latin.group()) if latin else start
+    else:
+        latin = _LATIN.search(chunk)
+        if latin is None:
+            return None
+        start = at - len(latin.group())
+    start = _off_escape(v, start, at)
+    domain = _DOMAIN.match(v, at + 1)
+    if domain is None or start >= at:
+        return None
+    local, stop = text(v[start:at]).lower(), domain.end()
+    if local in facts.words["role_mailboxes"] or not _domain_fits(domain.group(), facts):
+        return None
+    if v[stop : stop + 1] == b"(" or (v[stop : stop + 1] in (b".", b"_") and v[stop + 1 : stop + 2].isalnum()):
+        return None
+    if _is_userinfo(v, start):
+        return None
+    return [(start, stop, f"{local}@{domain.group().decode().lower()}")]
+
+
+def _off_escape(v: bytes, start: int, at: int) -> int:
+    """Skip leading dots and the letter of an escape such as ``\\n`` that is glued to the address."""
+    while start < at and v[start] in b".%+-":
+        if v[start] == 0x25 and start + 3 < at:
+            start += 2
+        start += 1
+    if start and v[start - 1] == 0x5C:
+        glued = _ESCAPE.match(v, start, at)
+        start = glued.end() if glued else start
+    return start
+
+
+def _domain_fits(domain: bytes, facts: Facts) -> bool:
+    labels = domain.decode().lower().split(".")
+    top = labels[-1]
+    if not top.isalpha() or not (len(top) == 2 or top in facts.words["generic_tlds"]):
+        return False
+    return len(labels[-2]) >= 2 and not (len(top) == 2 and _EXTENSION.match("." + top))
+
+
+def _is_userinfo(v: bytes, start: int) -> bool:
+    scheme = v.rfind(b"://", max(0, start - 100), start)
+    return scheme >= 0 and v[start - 1 : start] in (b":", b"/") and not re.search(rb"[\s\"'<>]", v[scheme:start])
+
+
+def home_user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """The user's folder behind ``/home/`` and its kind."""
+    end = align_right(v, end)
+    value = v[start:end].rstrip(b".-")
+    end = start + len(value)
+    name = text(value).lower()
+    if len(name) < 2 or name in facts.words["service_accounts"] or name.isdigit():
+        return None
+    if v[end : end + 1] not in (b"/", b"\\") and _EXTENSION.search(name):
+        return None
+    if not _is_home_root(v, start):
+        return None
+    return start, end, name
+
+
+def _is_home_root(v: bytes, start: int) -> bool:
+    anchor = max(v.rfind(b"/home/", max(0, start - 12), start), v.rfind(b"/Users/", max(0, start - 12), start))
+    if anchor <= 0 or v[anchor - 1] not in WORD:
+        return True
+    found = _PATH_BEFORE.search(v, max(0, anchor - 160), anchor)
+    before = found.group() if found else b""
+    # "pages/home/index" and "site.example/home/x" are no home folders; "/mnt/c/Users/x" is one.
+    if before.startswith((b"/", b"file:///", b"~")):
+        return True
+    return b"://" not in before and re.search(rb"[:\x80-\xbf]/", before) is not None
+
+
+def user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A login name at a place where the shell or a daemon names one."""
+    value = v[start:end].rstrip(b".-")
+    end = start + len(value)
+    name = text(value).lower()
+    if len(name) < 2 or name in facts.words["service_accounts"] or name in facts.words["role_mailboxes"]:
+        return None
+    if v[end : end + 1] in (b"(", b"$", b"{") or _EXTENSION.search(name):
+        return None
+    return start, end, name
+
+
+def prompt(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """The user of a shell prompt ``user@host:~/x$``; ``end`` stands behind the prompt."""
+    at = v.rfind(b"@", max(0, end - 130), end)
+    if at < 0:
+        return None
+    chunk = v[max(0, at - 32) : at]
+    start = at - (len(chunk) - len(chunk.rstrip(_LOCAL)))
+    found = user(v, start, at, facts) if start < at else None
+    return [found] if found else None
+
+
+def prompt_host(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """The machine of a person's shell prompt; those of service accounts are images and servers."""
+    if prompt(v, end, facts) is None:
+        return None
+    start = v.rfind(b"@", max(0, end - 130), end) + 1
+    stop = v.find(b":", start, end)
+    host = text(v[start:stop]).lower()
+    if len(host) < 4 or host in facts.words["service_accounts"] or host in facts.words["plain_hosts"]:
+        return None
+    return [(start, stop, host)]
+
+
+def url_user(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """The login name of a URL; ``end`` stands behind the ``@``."""
+    start = v.rfind(b"://", max(0, end - 140), end) + 3
+    stop = start
+    while stop < end and v[stop : stop + 1] not in (b":", b"@"):
+        stop += 1
+    if start < 3 or not 2 <= stop - start <= 16:
+        return None
+    found = user(v, start, stop, facts)
+    return [found] if found else None
+
+
+def _trim_name(raw: str) -> str:
+    cut = _CUT.search(raw)
+    raw = raw[: cut.start()] if cut else raw
+    return raw.strip(" \t'\"*_.-")
+
+
+def _place(v: bytes, start: int, end: int, name: str) -> Found:
+    inside = v.find(name.encode(), start, end + 4)
+    return inside, inside + len(name.encode()), " ".join(name.casefold().split())
+
+
+def _is_asian(name: str) -> bool:
+    return any("぀" <= c <= "鿿" or "가" <= c <= "힣" for c in name)
+
+
+def _capitals(name: str, facts: Facts) -> list[str]:
+    """Leading title-case words of a text, name particles included."""
+    out: list[str] = []
+    particles, not_names = facts.words["name_particles"], facts.words["not_names"]
+    for word in name.split(" "):
+        bare = word.rstrip(".,")
+        if not _UPPER_WORD.fullmatch(word):
+            break
+        is_name = bare[:1].isupper() and bare.lower() not in not_names
+        if not is_name and not (out and bare.lower() in particles):
+            break
+        out.append(word)
+    while out and out[-1].lower() in particles:
+        out.pop()
+    return out
+
+
+def person(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A whole field that holds a name: two to five title-case words, or two to six Asian characters."""
+    name = _trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
+    if not name or _ENTITY_JUNK.search(name) or name.lower() in facts.words["not_people"]:
+        return None
+    if _is_asian(name):
+        name = _CJK_END.split(name)[0]
+        return _place(v, start, end, name) if 2 <= len(name) <= 8 and _is_asian_name(name, facts) else None
+    words = _capitals(name, facts)
+    if not 2 <= len(words) <= 5 or len(words) != len(name.split()) or words[0].lower() in facts.words["not_people"]:
+        return None
+    return _place(v, start, end, name)
+
+
+def person_loose(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A configured author name: one word is enough, because the place says that it names somebody."""
+    name = _trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
+    stop = facts.words["not_people"] | facts.words["service_accounts"] | facts.words["not_names"]
+    name = re.split(r" (?:commit|&&|-c|;|\|)", name)[0].strip()
+    if len(name) < 3 or not name[:1].isalnum() or "(" in name or {name.lower(), name.split()[0].lower()} & stop:
+        return None
+    return _place(v, start, end, name)
+
+
+def person_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A name that somebody introduces: the leading title-case words behind the cue."""
+    raw = _trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
+    if _is_asian(raw):
+        name = _CJK_END.split(raw.split(" ")[0])[0]
+        return _place(v, start, end, name) if 2 <= len(name) <= 4 and _is_asian_name(name, facts) else None
+    words = _capitals(raw, facts)
+    if not 2 <= len(words) <= 5:
+        return None
+    return _place(v, start, end, " ".join(words))
+
+
+def _is_asian_name(name: str, facts: Facts) -> bool:
+    """Frequent family names decide whether a few characters are a Chinese, Japanese or Korean name."""
+    if not re.fullmatch(r"[぀-ヿ一-鿿가-힣々·・ ]+", name):
+        return False
+    if "가" <= name[0] <= "힣":
+        return name[0] in facts.words["family_names_ko"] and len(name) <= 4
+    if any("぀" <= c <= "ヿ" for c in name):
+        return False
+    if name[0] in facts.words["family_names_zh"]:
+        return True
+    return 3 <= len(name) <= 5 and name[:2] in facts.words["family_names_ja"]
+
+
+def address(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A postal address behind its cue: a digit, and words or Asian characters enough."""
+    raw = text(v[start : align_right(v, end)]).replace("�", "")
+    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|\. ", raw)[0].rstrip(" ,.")
+    if not _ADDRESS_DIGIT.search(raw) or _NO_ADDRESS.match(raw) or "@" in raw:
+        return None
+    if not _is_asian(raw) and (len(raw.split()) < 3 or not re.search(r"[^\W\d_]{3}", raw)):
+        return None
+    if len(raw) < 8 or re.search(r"[=(){}]", raw):
+        return None
+    found = v.find(raw.encode(), start, end + 4)
+    return (found, found + len(raw.encode()), raw.casefold()) if found >= 0 else None

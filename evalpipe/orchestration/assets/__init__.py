@@ -1,0 +1,1 @@
+"""Assets, one module a part of the graph. Each is a thin call into ``evalpipe.steps``."""

@@ -1,0 +1,118 @@
+"""Assets without partitions: the warehouse with its SQL models, and the report.
+
+Belongs here: one publish a run, whatever its days. SQL models are assets of their own, with the
+dependencies and column lineage that are read from the SQL.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+
+from evalpipe.contracts.tables import TABLES
+from evalpipe.orchestration.assets.layers import asset_key
+from evalpipe.orchestration.resources import HomeResource, WarehouseResource
+from evalpipe.steps.publish import publish
+from evalpipe.steps.report import make_report
+from evalpipe.store.sql_models import SqlModel, lineage
+
+PUBLICATION = dg.AssetKey(["warehouse", "publication"])
+REPORT = dg.AssetKey(["report", "latest"])
+
+
+def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
+    """The multi-asset that builds the warehouse and runs the SQL models inside the build.
+
+    Args:
+        models: SQL models as loaded.
+    """
+    published = [
+        asset_key(name)
+        for name, table in TABLES.items()
+        if table.layer != "raw" and table.is_published and name not in ("analysis.gates", "analysis.corrections")
+    ]
+    # A scorecard is made on demand from what is published, and then published with the next run.
+    published.remove(asset_key("analysis.scorecard"))
+    specs = [
+        dg.AssetSpec(
+            PUBLICATION,
+            deps=published,
+            group_name="warehouse",
+            kinds={"duckdb"},
+            description="warehouse.duckdb, rebuilt from the slices and swapped in; readers never wait.",
+        ),
+        *(_model_spec(model, models) for model in models),
+    ]
+
+    @dg.multi_asset(name="publish", specs=specs)
+    def build(home: HomeResource, warehouse: WarehouseResource) -> Iterator[Any]:
+        with home.open() as context:
+            result = publish(context, connect=warehouse.connect)
+        yield dg.MaterializeResult(
+            asset_key=PUBLICATION,
+            metadata={
+                "dagster/row_count": result.rows,
+                "is_skipped": result.skipped,
+                "seconds": round(result.seconds, 3),
+                "tables": {name: int(n) for name, n in sorted(result.tables.items())},
+            },
+        )
+        for model in models:
+            yield dg.MaterializeResult(
+                asset_key=asset_key(model.name),
+                metadata={"dagster/row_count": int(result.tables[model.name]), "dagster/table_name": model.name},
+            )
+
+    return build
+
+
+def _model_spec(model: SqlModel, models: Sequence[SqlModel]) -> dg.AssetSpec:
+    columns = lineage(model, models)
+    return dg.AssetSpec(
+        asset_key(model.name),
+        deps=[PUBLICATION, *(asset_key(name) for name in model.depends_on if name not in _NO_ASSET)],
+        group_name="warehouse",
+        kinds={"duckdb", "sql"},
+        code_version=model.digest,
+        description=model.description,
+        metadata={
+            "dagster/table_name": model.name,
+            "sql": dg.MetadataValue.md(f"```sql\n{model.sql}\n```"),
+            "dagster/column_lineage": dg.TableColumnLineage(
+                {
+                    column: [dg.TableColumnDep(asset_key(table), source) for table, source in sources]
+                    for column, sources in columns.items()
+                }
+            ),
+            "dagster/column_schema": dg.TableSchema(columns=[dg.TableColumn(name) for name in columns]),
+        },
+    )
+
+
+#: Append-only tables and on-demand tables are not assets of the nightly graph.
+_NO_ASSET = ("analysis.gates", "analysis.corrections", "analysis.scorecard")
+
+
+@dg.asset(
+    key=REPORT,
+    group_name="report",
+    deps=[PUBLICATION],
+    kinds={"html"},
+    description="The newest comparison as one page that opens offline, with Markdown and JSON beside it.",
+)
+def latest_report(home: HomeResource) -> dg.MaterializeResult[Any]:
+    """Render the newest analysis."""
+    from evalpipe import report
+    from evalpipe.steps.analysis import latest
+
+    with home.open() as context:
+        if latest(context) is None:
+            return dg.MaterializeResult(metadata={"state": "nothing is analysed yet: no settled day"})
+        rendered = make_report(context)
+    return dg.MaterializeResult(
+        metadata={
+            "headline": report.headline(rendered.report),
+            "html": dg.MetadataValue.path(str(rendered.html)),
+            "report": dg.MetadataValue.md(report.to_markdown(rendered.report)),
+        }
+    )

@@ -1,0 +1,41 @@
+"""Jobs: what runs together. Partitioned and unpartitioned assets mix; two partitionings never do.
+
+Belongs here: selections. Does not belong here: when a job runs (``schedules.py``, ``sensors.py``).
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from evalpipe.orchestration.assets.layers import LANDING
+from evalpipe.orchestration.assets.publication import PUBLICATION, REPORT
+from evalpipe.store.manifest import STEP_TABLES
+
+_SLICES = [table.split(".") for step in ("raw", "masked", "signals", "outcomes") for table in STEP_TABLES[step]]
+_ANALYSIS = [table.split(".") for table in STEP_TABLES["analysis"]]
+
+
+def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]:
+    """All jobs.
+
+    Args:
+        model_keys: Asset keys of the SQL models, which are built with the warehouse.
+    """
+    publish = dg.AssetSelection.assets(PUBLICATION, *model_keys, REPORT)
+    slices = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _SLICES))
+    analysis = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _ANALYSIS))
+    landing = dg.AssetSelection.assets(LANDING)
+    return [
+        dg.define_asset_job("landing", landing, description="Parse files that were not seen before."),
+        dg.define_asset_job("slices", slices, description="Make the slices of some days: raw to outcomes."),
+        dg.define_asset_job("score", analysis | publish, description="Score as-of days, publish, report."),
+        dg.define_asset_job("publish", publish, description="Rebuild the warehouse and the report."),
+        dg.define_asset_job(
+            "nightly", landing | slices | analysis | publish, description="Everything, for the days of a night."
+        ),
+        dg.define_asset_job(
+            "release_scorecard",
+            dg.AssetSelection.assets(dg.AssetKey(["analysis", "scorecard"])),
+            description="The scorecard of one agent version.",
+        ),
+    ]

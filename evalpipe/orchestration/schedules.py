@@ -1,0 +1,27 @@
+"""The nightly schedule: one range run for the day that ended and the days that look ahead to it."""
+
+from datetime import date, timedelta
+
+import dagster as dg
+
+from evalpipe.orchestration.partitions import nightly_range, range_tags
+from evalpipe.store.plan import LOOK_AHEAD_DAYS
+
+
+def nightly_schedule(first_day: date) -> dg.ScheduleDefinition:
+    """Two o'clock UTC, every night.
+
+    ``build_schedule_from_partitioned_job`` would ask for yesterday alone; outcomes look three days
+    ahead, so the night makes four days anew, in one run.
+
+    Args:
+        first_day: First day of the home.
+    """
+
+    @dg.schedule(job_name="nightly", cron_schedule="0 2 * * *", execution_timezone="UTC", name="nightly_at_two")
+    def nightly_at_two(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+        day = (context.scheduled_execution_time - timedelta(days=1)).date()
+        start, end = nightly_range(day, first_day, LOOK_AHEAD_DAYS)
+        return dg.RunRequest(run_key=day.isoformat(), tags=range_tags(start, end))
+
+    return nightly_at_two

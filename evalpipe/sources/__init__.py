@@ -1,0 +1,22 @@
+"""Layer 1: logs of agents to the tables of ``raw``, one reader a format.
+
+Belongs here: finding files, undoing their wrapping, recognising and reading formats, and accounting
+for every record. Does not belong here: masking, signals, or any judgement of what a session is worth.
+"""
+
+from evalpipe.sources.discover import discover, fingerprint, plan_batches
+from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
+from evalpipe.sources.parse import parse_batch
+from evalpipe.sources.registry import reader_versions
+
+__all__ = [
+    "Batch",
+    "Chunk",
+    "ReadOptions",
+    "SourceFile",
+    "discover",
+    "fingerprint",
+    "parse_batch",
+    "plan_batches",
+    "reader_versions",
+]

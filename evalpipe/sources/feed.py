@@ -1,0 +1,153 @@
+"""Records of one stream into a parser, each accounted for in the ledger.
+
+Belongs here: the hot loop. Does not belong here: opening files, formats, frames.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import orjson
+
+from evalpipe.sources.decode import decode
+from evalpipe.sources.elements import Broken, Element, elements
+from evalpipe.sources.ledger import Ledger
+from evalpipe.sources.lines import Block, TooLarge, line_blocks
+from evalpipe.sources.readers.base import KEPT, NOISE, NOT_A_RECORD, Parser, Reader
+from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
+
+#: Called for each kept record with code-independent facts: offset, line, bytes.
+Watch = Callable[[int, int, bytes], None]
+
+#: (bytes read, number of the next line) after each block.
+Progress = tuple[int, int]
+
+
+def feed(
+    member: Member, stream: Peeked, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None = None
+) -> Iterator[Progress]:
+    """Feed all records of a stream; yields now and then, so that finished sessions can be taken.
+
+    A stream that breaks is quarantined ``UNREADABLE_FILE``; what was read before it is kept.
+    """
+    steps = _feed_document if reader.is_document else _feed_lines
+    try:
+        yield from steps(member, stream, reader, parser, ledger, watch)
+        ledger.n_bytes = stream.n_read
+    except STREAM_ERRORS:
+        ledger.n_bytes = stream.n_read
+        ledger.quarantine_file("UNREADABLE_FILE")
+
+
+def _feed_lines(
+    member: Member, stream: Peeked, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None
+) -> Iterator[Progress]:
+    for block in line_blocks(stream, ledger.options.max_record_bytes, ledger.hasher):
+        if isinstance(block, TooLarge):
+            _too_large(block, ledger)
+            yield stream.n_read, block.number + 1
+            continue
+        # No cycles are made here, and the collector would walk all records read so far again and again.
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            _feed_block(block, parser, ledger, watch)
+        finally:
+            if is_collecting:
+                gc.enable()
+        yield stream.n_read, block.number + len(block.lines)
+
+
+def _feed_block(block: Block, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+    loads, feed_one = orjson.loads, parser.feed
+    n_kept = n_noise = 0
+    for index, line in enumerate(block.lines):
+        try:
+            record = loads(line)
+        except orjson.JSONDecodeError:
+            _feed_odd(line, *_place(block, index), parser, ledger, watch)
+            continue
+        status = feed_one(record) if type(record) is dict else NOT_A_RECORD
+        if status is KEPT:
+            n_kept += 1
+            if watch is not None:
+                watch(*_place(block, index), line)
+        elif status is NOISE:
+            n_noise += 1
+        else:
+            ledger.n_read += 1
+            ledger.quarantine(status, *_place(block, index), len(line), ledger.digest(line))
+    ledger.n_read += n_kept + n_noise
+    ledger.n_kept += n_kept
+    ledger.n_noise += n_noise
+
+
+def _place(block: Block, index: int) -> tuple[int, int]:
+    return block.offset + sum(map(len, block.lines[:index])) + index, block.number + index
+
+
+def _too_large(record: TooLarge, ledger: Ledger) -> None:
+    ledger.n_read += 1
+    ledger.quarantine("RECORD_TOO_LARGE", record.offset, record.number, record.n_bytes, record.digest)
+
+
+def _feed_odd(data: bytes, offset: int, number: int, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+    """Feed what orjson refuses: several values, broken characters, or nothing that can be read."""
+    if not data.strip():
+        return
+    values, code, rest = decode(data)
+    for start, end, value in values:
+        ledger.n_read += 1
+        part = data[start:end]
+        status = parser.feed(value) if type(value) is dict else NOT_A_RECORD
+        if status is KEPT:
+            ledger.n_kept += 1
+            if watch is not None:
+                watch(offset + start, number, part)
+        elif status is NOISE:
+            ledger.n_noise += 1
+        else:
+            ledger.quarantine(status, offset + start, number, len(part), ledger.digest(part))
+    if code:
+        ledger.n_read += 1
+        ledger.quarantine(code, offset + rest, number, len(data) - rest, ledger.digest(data[rest:]))
+
+
+def _feed_document(
+    member: Member, stream: Peeked, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None
+) -> Iterator[Progress]:
+    is_headed = not reader.header_key
+    for item in elements(stream, reader.lists, ledger.options.max_record_bytes, ledger.hasher):
+        if isinstance(item, TooLarge):
+            _too_large(item, ledger)
+        elif isinstance(item, Broken):
+            ledger.n_read += 1
+            ledger.quarantine("BAD_JSON", item.offset, item.number, len(item.data), ledger.digest(item.data))
+        elif not item.is_item:
+            if item.key == reader.header_key:
+                parser.header(_header(item.data))
+                is_headed = True
+        else:
+            if not is_headed and item.key:
+                # The header stands after the records: fetch it first.
+                parser.header(_late_header(member, reader, ledger))
+            is_headed = True
+            _feed_odd(item.data, item.offset, item.number, parser, ledger, watch)
+            yield stream.n_read, item.number + 1
+
+
+def _header(data: bytes) -> dict[str, Any]:
+    values, _, _ = decode(data)
+    return values[0][2] if values and type(values[0][2]) is dict else {}
+
+
+def _late_header(member: Member, reader: Reader, ledger: Ledger) -> dict[str, Any]:
+    with ExitStack() as stack:
+        stream = member.reopen(stack)
+        for item in elements(stream, reader.lists, ledger.options.max_record_bytes, ledger.hasher):
+            if isinstance(item, Element) and not item.is_item and item.key == reader.header_key:
+                return _header(item.data)
+    return {}

@@ -1,0 +1,73 @@
+"""What goes into and comes out of reading: files, batches, options, chunks.
+
+Belongs here: plain picklable values that cross a process border. Does not belong here: how a file
+is found (``discover.py``), opened (``streams.py``) or parsed (``readers/``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One input file.
+
+    Attributes:
+        path: Where it is.
+        n_bytes: Size on disk.
+        digest: BLAKE2b of the bytes (32 hex digits), or of the path where the bytes cannot be read.
+        unreadable: Whether the bytes could not be read when the digest was taken.
+    """
+
+    path: Path
+    n_bytes: int
+    digest: str
+    unreadable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Files that are parsed together, and a digest of their digests and of the reader versions."""
+
+    files: tuple[SourceFile, ...]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What reading depends on beyond the bytes.
+
+    Attributes:
+        first_day: First day of the home; an earlier session is quarantined ``DATE_OUT_OF_RANGE``.
+        today: UTC day of the run; a session that starts after the next day is ``FUTURE_DATE``.
+        undated_day: Day that sessions without any date are given.
+        digest_key: Key of the digests in quarantine, at most 64 bytes.
+        max_record_bytes: A longer record is skipped by streaming.
+        chunk_bytes: Text after which a chunk is closed.
+    """
+
+    first_day: date
+    today: date
+    undated_day: date
+    digest_key: bytes
+    max_record_bytes: int = 64_000_000
+    chunk_bytes: int = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Frames of ``raw.sessions``, ``raw.steps``, ``raw.quarantine`` and ``raw.files``.
+
+    Each has one more, leading column ``day``. A session is whole in one chunk, and a chunk holds at
+    most one copy of it; copies in different chunks are resolved by whoever joins chunks.
+    """
+
+    sessions: pl.DataFrame
+    steps: pl.DataFrame
+    quarantine: pl.DataFrame
+    files: pl.DataFrame

@@ -1,0 +1,177 @@
+"""The reading of a batch: files to chunks of frames.
+
+Belongs here: opening, sniffing, taking finished sessions, dates out of range. Does not belong here:
+any format (``readers/``), the loop over records (``feed.py``), frames (``chunk.py``).
+
+The rule that everything here serves: rows read = rows kept + rows noise + rows quarantined, for
+every file and archive member, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import date, timedelta
+
+from evalpipe.sources.chunk import ChunkBuilder
+from evalpipe.sources.feed import feed
+from evalpipe.sources.ledger import Ledger
+from evalpipe.sources.lines import Block, line_blocks
+from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
+from evalpipe.sources.readers.base import FileContext, Parser, Reader
+from evalpipe.sources.registry import HEAD_BYTES, sniff
+from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked, open_members
+
+
+def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
+    """Parse the files of a batch, one after the other, in bounded memory.
+
+    Args:
+        batch: Files from :func:`~evalpipe.sources.discover.plan_batches`.
+        options: Dates, key and limits.
+
+    Yields:
+        Chunks of about ``options.chunk_bytes`` of text. A session is whole in one chunk, and a
+        chunk holds one copy of it.
+
+    Raises:
+        EvalpipeError: ``ROWS_UNACCOUNTED`` if a reader loses a record.
+    """
+    builder = ChunkBuilder(options)
+    for file in batch.files:
+        for _ in _read_file(file, options, builder):
+            yield builder.build()
+    if not builder.is_empty:
+        yield builder.build()
+
+
+def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:
+    """Read one file into the builder; yields whenever the builder is full."""
+    n_members = 0
+    with ExitStack() as stack:
+        try:
+            for member in open_members(file.path, stack):
+                n_members += 1
+                yield from _read_member(file, member, options, builder)
+        except STREAM_ERRORS:
+            # The file or the archive itself is broken here; members before this place were kept.
+            ledger = Ledger(file, "(rest of the archive)" if n_members else "", options)
+            ledger.quarantine_file("UNREADABLE_FILE")
+            ledger.close(builder)
+
+
+def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:
+    ledger = Ledger(file, member.name, options)
+    head = b""
+    code = member.code
+    if member.stream is not None:
+        try:
+            head = member.stream.peek(HEAD_BYTES)
+        except STREAM_ERRORS:
+            code = "UNREADABLE_FILE"
+    if code:
+        ledger.quarantine_file(code)
+    elif member.stream is not None:
+        ledger.reader = sniff(head)
+        if ledger.reader is None:
+            ledger.quarantine_rest(member.stream, "UNKNOWN_FORMAT" if head.strip() else "EMPTY_FILE")
+        else:
+            yield from _read_sessions(member, member.stream, ledger.reader, ledger, builder)
+    ledger.close(builder)
+    if builder.is_full:
+        yield
+
+
+def _read_sessions(
+    member: Member, stream: Peeked, reader: Reader, ledger: Ledger, builder: ChunkBuilder
+) -> Iterator[None]:
+    context = FileContext(member.name or ledger.file.path.name)
+    parser = reader.parser(context)
+    rejected: dict[str, str] = {}
+    last_line: dict[str, int] | None = None
+    for n_bytes, next_line in feed(member, stream, reader, parser, ledger):
+        done: list[str] = []
+        if reader.is_one_record_a_session:
+            done = list(parser.sessions)
+        elif n_bytes > ledger.options.chunk_bytes and len(parser.sessions) > 1 and reader.session_key:
+            # Much is held open: find out which sessions are over, instead of holding all to the end.
+            if last_line is None:
+                last_line = _last_lines(member, reader.session_key, ledger)
+            done = [key for key in parser.sessions if last_line.get(key, next_line) < next_line]
+        yield from _take(done, parser, reader, ledger, builder, rejected)
+        ledger.flush(builder, is_end=False)
+    yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected)
+    if rejected:
+        _quarantine_rejected(member, reader, reader.parser(context), ledger, rejected)
+    if not ledger.n_sessions and not ledger.n_quarantined:
+        ledger.quarantine_file("NO_SESSION")
+
+
+def _take(
+    keys: list[str], parser: Parser, reader: Reader, ledger: Ledger, builder: ChunkBuilder, rejected: dict[str, str]
+) -> Iterator[None]:
+    """Move sessions that are whole from the parser to the builder."""
+    for key in keys:
+        session = parser.sessions.pop(key)
+        if session is parser.current:
+            parser.current = None
+        parser.finish(session)
+        dates = session.dates(ledger.options.undated_day)
+        code = _out_of_range(dates[0].date(), ledger.options) if dates[2] else ""
+        if code:
+            rejected[session.session_id] = code
+            continue
+        ledger.n_sessions += 1
+        ledger.first_day = ledger.first_day or dates[0].date()
+        builder.add_session(session, reader.name, reader.version, ledger.file.digest, dates)
+        if builder.is_full:
+            yield
+
+
+def _out_of_range(day: date, options: ReadOptions) -> str:
+    if day < options.first_day:
+        return "DATE_OUT_OF_RANGE"
+    return "FUTURE_DATE" if day > options.today + timedelta(days=1) else ""
+
+
+def _quarantine_rejected(
+    member: Member, reader: Reader, parser: Parser, ledger: Ledger, rejected: dict[str, str]
+) -> None:
+    """Move the records of rejected sessions from kept to quarantined.
+
+    Which records those are is not remembered while reading, since it is hardly ever asked: the file
+    is read a second time instead.
+    """
+    shadow = Ledger(ledger.file, ledger.member, ledger.options)
+
+    def watch(offset: int, line: int, data: bytes) -> None:
+        session_id = parser.current.session_id if parser.current else ""
+        if (code := rejected.get(session_id)) is not None:
+            ledger.n_kept -= 1
+            ledger.quarantine(code, offset, line, len(data), ledger.digest(data), session_id)
+
+    with ExitStack() as stack:
+        stream = member.reopen(stack)
+        for _ in feed(member, stream, reader, parser, shadow, watch):
+            for session in parser.sessions.values():
+                session.rows.clear()
+
+
+def _last_lines(member: Member, key: re.Pattern[bytes], ledger: Ledger) -> dict[str, int]:
+    """Number of the last line that names each session, by the id in the log.
+
+    A line may name ids in places that are not the session's own. That only keeps a session open
+    for longer, never closes it too early.
+    """
+    last: dict[bytes, int] = {}
+    with ExitStack() as stack:
+        try:
+            for block in line_blocks(member.reopen(stack), ledger.options.max_record_bytes, ledger.hasher):
+                if isinstance(block, Block):
+                    for number, line in enumerate(block.lines, block.number):
+                        for found in key.findall(line):
+                            last[found] = number
+        except STREAM_ERRORS:
+            return {}
+    return {found.decode("utf-8", "replace"): number for found, number in last.items()}

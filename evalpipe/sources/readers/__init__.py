@@ -1,0 +1,1 @@
+"""One module a format. Each declares a ``READER``; ``registry.py`` lists them."""

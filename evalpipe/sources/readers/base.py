@@ -1,0 +1,125 @@
+"""What a reader is, and the few helpers that several formats share.
+
+Belongs here: the interface between a format and the reading loop. Does not belong here: anything
+that only one format needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import orjson
+
+from evalpipe.sources.session import Session, parse_time
+
+#: What ``feed`` says of a record besides a quarantine code.
+KEPT, NOISE = "kept", "noise"
+
+NOT_A_RECORD, BAD_FIELD, NO_SESSION_ID = "NOT_A_RECORD", "BAD_FIELD", "NO_SESSION_ID"
+
+Record = dict[str, Any]
+
+_HOME = re.compile(r"^(?:/Users/|/home/|[A-Za-z]:[\\/]Users[\\/])([^\\/]+)")
+
+
+class Parser:
+    """Turns the records of one file into sessions; each format has its own.
+
+    Attributes:
+        sessions: Sessions seen so far, by the id in the log.
+        current: The session that the last kept record went to.
+    """
+
+    def __init__(self, context: FileContext) -> None:
+        self.context = context
+        self.sessions: dict[str, Session] = {}
+        self.current: Session | None = None
+
+    def feed(self, record: Record) -> str:
+        """Take one record; ``KEPT``, ``NOISE`` or a quarantine code."""
+        raise NotImplementedError
+
+    def header(self, value: Record) -> None:
+        """Take the header of a document (see ``Reader.header_key``), before any record."""
+
+    def finish(self, session: Session) -> None:
+        """Called once when no more records of the session will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileContext:
+    """What a parser may know of its file: the name, for formats that state facts only there."""
+
+    name: str
+
+    @property
+    def stem(self) -> str:
+        """File name without folders and suffixes such as ``.json.gz``."""
+        return re.sub(r"(\.jsonl?|\.gz|\.zst)+$", "", PurePath(self.name).name)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One format.
+
+    Attributes:
+        name: Source name in the tables.
+        version: Raised when the reader gives other rows for the same bytes.
+        is_document: Whether the file is one JSON document rather than JSON lines.
+        recognise: Whether a record at the head of the file is of this format. For documents the
+            record is ``{}`` and only ``hint`` decides.
+        hint: Bytes that the head of a document, or a first line too long to parse, must hold.
+        parser: Makes the parser of one file.
+        lists: Top-level keys whose arrays hold records, for a document that is an object.
+        header_key: Top-level key of the header of a document.
+        is_one_record_a_session: Whether each record is a whole session.
+        session_key: Finds session ids in raw lines, where one file can hold many sessions.
+    """
+
+    name: str
+    version: str
+    is_document: bool
+    recognise: Callable[[Record], bool]
+    hint: Callable[[bytes], bool]
+    parser: Callable[[FileContext], Parser]
+    lists: frozenset[str] = frozenset()
+    header_key: str = ""
+    is_one_record_a_session: bool = False
+    session_key: re.Pattern[bytes] | None = None
+
+
+def user_of(folder: str | None) -> str | None:
+    """The user whose home folder a path lies in."""
+    match = _HOME.match(folder) if folder else None
+    return match.group(1) if match else None
+
+
+def normal_time(value: object) -> str | None:
+    """A logged time as ISO text of the one layout that sorts as it runs; ``None`` if it is none."""
+    if type(value) is not str:
+        return None
+    if len(value) == 24 and value[23] == "Z" and value[10] == "T" and value[4] == "-":
+        return value
+    moment = parse_time(value)
+    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06d}Z"
+
+
+def json_text(value: object) -> str | None:
+    """Arguments as JSON text; text is kept as it is."""
+    if value is None or type(value) is str:
+        return value
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def block_text(content: object) -> str | None:
+    """Text of a message: a string, or the text blocks of a list joined by newlines."""
+    if type(content) is str:
+        return content
+    if type(content) is not list:
+        return None
+    texts = [b["text"] for b in content if type(b) is dict and type(b.get("text")) is str]
+    return "\n".join(texts) if texts else None

@@ -1,0 +1,114 @@
+"""Codex rollouts: ``rollout-<time>-<id>.jsonl``, wrapped lines since mid 2025, bare items before.
+
+Belongs here: the envelopes around events and items, and what is settled at the end. Does not belong
+here: what an event or item adds (``codex_lines.py``). What makes it hard: most things are logged twice, as an
+event and as an item of the model's history; results carry their exit code inside a JSON string, or
+in newer releases inside plain text; token counts are running totals of the session.
+"""
+
+from __future__ import annotations
+
+from evalpipe.sources.readers.base import (
+    BAD_FIELD,
+    KEPT,
+    NO_SESSION_ID,
+    NOISE,
+    NOT_A_RECORD,
+    Parser,
+    Reader,
+    Record,
+    normal_time,
+    user_of,
+)
+from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession
+from evalpipe.sources.session import ERROR, Session, text_or_none
+
+_ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+
+
+class CodexParser(Parser):
+    """Parser of one rollout; a rollout is one session."""
+
+    def feed(self, record: Record) -> str:
+        """Take one line."""
+        kind = record.get("type")
+        payload = record.get("payload")
+        if type(kind) is str and kind in _ENVELOPES:
+            if type(payload) is not dict:
+                return BAD_FIELD
+            if kind == "session_meta":
+                return self._meta(payload, normal_time(record.get("timestamp")))
+            body = {"type": kind, **payload} if kind in ("turn_context", "compacted") else payload
+            return self._line(kind, body, normal_time(record.get("timestamp")))
+        if record.get("record_type") == "state":
+            return NOISE
+        if "id" in record and "timestamp" in record and kind is None:
+            return self._meta(record, normal_time(record.get("timestamp")))
+        if type(kind) is str and kind in ITEMS:
+            return self._line("response_item", record, normal_time(record.get("timestamp")))
+        return NOT_A_RECORD
+
+    def _meta(self, payload: Record, at: str | None) -> str:
+        session_id = payload.get("id")
+        if type(session_id) is not str or not session_id:
+            return NO_SESSION_ID
+        if self.current is not None:
+            # A fork repeats the header of the session that it came from.
+            if f"{SOURCE}:{session_id}" != self.current.session_id and self.current.parent_session_id is None:
+                self.current.parent_session_id = f"{SOURCE}:{session_id}"
+            return NOISE
+        session = CodexSession(session_id)
+        session.agent_release = text_or_none(payload.get("cli_version"))
+        session.harness = text_or_none(payload.get("originator"))
+        session.workspace = text_or_none(payload.get("cwd"))
+        session.user_id = user_of(session.workspace)
+        parent = text_or_none(payload.get("forked_from_id"))
+        session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
+        started = normal_time(payload.get("timestamp")) or at
+        if started is not None:
+            session.see(started)
+        session.n_records = 1
+        self.sessions[session_id] = session
+        self.current = session
+        return KEPT
+
+    def _line(self, envelope: str, body: Record, at: str | None) -> str:
+        session = self.current
+        if not isinstance(session, CodexSession):
+            return NO_SESSION_ID
+        handlers = EVENTS if envelope == "event_msg" else ITEMS
+        handler = handlers.get(str(body.get("type")))
+        if handler is None:
+            return NOISE if envelope == "event_msg" else NOT_A_RECORD
+        status = handler(body, session, at)
+        if status is KEPT:
+            session.n_records += 1
+            session.n_messages += 1
+            if at is not None:
+                session.see(at)
+        return status
+
+    def finish(self, session: Session) -> None:
+        """Settle totals and calls without a result."""
+        assert isinstance(session, CodexSession)
+        if any(session.totals) or any(session.before_reset):
+            fresh, cached, output, reasoning = (
+                a + b for a, b in zip(session.totals, session.before_reset, strict=True)
+            )
+            session.stated_tokens = (max(fresh - cached, 0), output, cached, None, reasoning)
+        for row in session.open_calls.values():
+            row[ERROR] = row[ERROR] or "no_result"
+
+
+def _recognise(record: Record) -> bool:
+    if record.get("type") in _ENVELOPES:
+        return type(record.get("payload")) is dict
+    is_header = "id" in record and "timestamp" in record and "type" not in record
+    return is_header and ("git" in record or "instructions" in record)
+
+
+def _hint(head: bytes) -> bool:
+    return b'"payload"' in head and (b'"session_meta"' in head or b'"response_item"' in head)
+
+
+READER = Reader(name=SOURCE, version="1", is_document=False, recognise=_recognise, hint=_hint, parser=CodexParser)

@@ -1,0 +1,155 @@
+"""evalpipe's own JSON lines, for agents that no other reader knows (docs/evalpipe-jsonl.md).
+
+Belongs here: the three record types and their fields. The format is flat and says everything in
+the words of the tables, so this is also the shortest example of a reader.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evalpipe.contracts.tables.raw import END_STATUS_LOGGED, STEP_ERRORS, STEP_KINDS, STEP_ORIGINS
+from evalpipe.sources.readers.base import (
+    BAD_FIELD,
+    KEPT,
+    NO_SESSION_ID,
+    NOT_A_RECORD,
+    Parser,
+    Reader,
+    Record,
+    json_text,
+    normal_time,
+)
+from evalpipe.sources.session import Row, Session, count, exit_code, number_or_none, small_count, text_or_none
+
+SOURCE = "evalpipe_jsonl"
+MARKER = "evalpipe"
+
+_ORIGIN_OF_KIND = {"user": "human", "tool": "tool", "system": "system"}
+_TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
+_TEXT_FIELDS = (
+    "agent_release", "model", "user_id", "tenant", "workspace", "scenario", "task_id", "harness",
+    "prompt_version", "retrieval_version", "consent",
+)  # fmt: skip
+
+
+class EvalpipeParser(Parser):
+    """Parser of one file; its sessions may interleave, and a step may precede its session."""
+
+    def feed(self, record: Record) -> str:
+        """Take one record."""
+        handler = _HANDLERS.get(str(record.get("type")))
+        if handler is None:
+            return NOT_A_RECORD
+        session_id = record.get("session_id")
+        if type(session_id) is not str or not session_id:
+            return NO_SESSION_ID
+        session = self.sessions.get(session_id) or Session(SOURCE, session_id, "unknown")
+        status = handler(record, session)
+        if status is KEPT:
+            self.sessions[session_id] = session
+            self.current = session
+            session.n_records += 1
+        return status
+
+
+def _session(record: Record, session: Session) -> str:
+    agent, started = record.get("agent"), record.get("started_at")
+    at = normal_time(started)
+    if type(agent) is not str or not agent or (started is not None and at is None):
+        return BAD_FIELD
+    texts = {name: record.get(name) for name in _TEXT_FIELDS}
+    if any(value is not None and type(value) is not str for value in texts.values()):
+        return BAD_FIELD
+    for name, value in texts.items():
+        setattr(session, name, value)
+    session.agent = agent
+    session.trial = small_count(record.get("trial"))
+    parent = text_or_none(record.get("parent_session_id"))
+    session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
+    tools = record.get("tools")
+    if type(tools) is list:
+        session.tools = sorted({tool for tool in tools if type(tool) is str})
+    _assignment(record.get("assignment"), session)
+    if at is not None:
+        session.first_at = at
+        session.greatest_at = max(session.greatest_at, at)
+    return KEPT
+
+
+def _assignment(value: object, session: Session) -> None:
+    if type(value) is not dict:
+        return
+    session.assignment_policy = text_or_none(value.get("policy"))
+    unit = value.get("unit")
+    session.assignment_unit = unit if unit in ("session", "user") else None
+    probability = number_or_none(value.get("probability"))
+    session.assignment_probability = probability if probability is not None and 0 <= probability <= 1 else None
+    session.routing_epoch = text_or_none(value.get("epoch"))
+
+
+def _step(record: Record, session: Session) -> str:
+    kind = record.get("kind")
+    if kind not in STEP_KINDS:
+        return BAD_FIELD
+    origin = record.get("origin", _ORIGIN_OF_KIND.get(kind, "agent"))
+    error = record.get("error")
+    text = record.get("text")
+    if origin not in STEP_ORIGINS or (error is not None and error not in STEP_ERRORS):
+        return BAD_FIELD
+    if text is not None and type(text) is not str:
+        return BAD_FIELD
+    start = normal_time(record.get("started_at")) or normal_time(record.get("at"))
+    end = normal_time(record.get("ended_at")) or normal_time(record.get("at"))
+    step_id = record.get("step_id")
+    tokens = record.get("tokens")
+    row: Row = [
+        step_id if type(step_id) is str else str(len(session.rows)),
+        text_or_none(record.get("parent_id")), 0, kind, origin, text_or_none(record.get("name")), text,
+        json_text(record.get("arguments")), json_text(record.get("output")), exit_code(record.get("exit_code")),
+        record.get("is_error") if type(record.get("is_error")) is bool else None, error, start, end,
+        count(record.get("first_token_ms")), text_or_none(record.get("model")),
+        *([count(tokens.get(name)) for name in _TOKENS] if type(tokens) is dict else [None] * 5),
+    ]  # fmt: skip
+    session.rows.append(row)
+    session.n_messages += 1
+    for at in (start, end):
+        if at is not None:
+            session.see(at)
+    return KEPT
+
+
+def _end(record: Record, session: Session) -> str:
+    status = record.get("status")
+    if status is not None and status not in END_STATUS_LOGGED:
+        return BAD_FIELD
+    session.end_status = status
+    at = normal_time(record.get("at"))
+    if at is not None:
+        session.see(at)
+    outcome = record.get("outcome")
+    if type(outcome) is dict:
+        session.reward = number_or_none(outcome.get("reward"))
+        success = outcome.get("success")
+        session.is_success = success if type(success) is bool else None
+    cost = number_or_none(record.get("cost_usd"))
+    session.cost_usd = cost if cost is not None and cost >= 0 else None
+    return KEPT
+
+
+_HANDLERS = {"session": _session, "step": _step, "end": _end}
+
+
+def _recognise(record: Record) -> bool:
+    return record.get("type") == "session" and MARKER in record
+
+
+READER = Reader(
+    name=SOURCE,
+    version="1",
+    is_document=False,
+    recognise=_recognise,
+    hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
+    parser=EvalpipeParser,
+    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*)"'),
+)

@@ -1,0 +1,206 @@
+"""One session while it is read, and what is known of it when it is whole.
+
+Belongs here: the row layout that readers fill, and everything that is computed from the rows in the
+same way for all formats (turns, sums, model, digest, dates). Does not belong here: any format.
+
+Rows are plain lists, one slot a column, because reading must keep up with the JSON parser: dicts,
+objects and per-value conversion each cost more than the parse itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from datetime import UTC, date, datetime
+from typing import Any
+
+#: One step: a list with these slots. ``raw.steps`` without day, session_id and seq.
+Row = list[Any]
+
+SLOTS = (
+    "step_id", "parent_id", "turn", "kind", "origin", "name", "text", "arguments", "output", "exit_code",
+    "is_error", "error", "started_at", "ended_at", "first_token_ms", "model",
+    "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
+)  # fmt: skip
+(
+    STEP_ID, PARENT, TURN, KIND, ORIGIN, NAME, TEXT, ARGUMENTS, OUTPUT, EXIT_CODE,
+    IS_ERROR, ERROR, START, END, FIRST_TOKEN, MODEL,
+    INPUT, OUTPUT_TOKENS, CACHE_READ, CACHE_WRITE, REASONING,
+) = range(len(SLOTS))  # fmt: skip
+
+#: Text written by a person: each opens a turn.
+PERSON = frozenset({"human", "queued"})
+
+_MAX_COUNT = 2**53
+
+
+def user_row(step_id: str, origin: str, text: str | None, at: str | None, parent: str | None = None) -> Row:
+    """A step for text that stands in a user message."""
+    head = [step_id, parent, 0, "user", origin, None, text, None, None, None, None, None]
+    return [*head, at, at, None, None, None, None, None, None, None]
+
+
+def agent_row(step_id: str, text: str | None, at: str | None, model: str | None, parent: str | None = None) -> Row:
+    """A step for one response of the agent."""
+    head = [step_id, parent, 0, "agent", "agent", None, text, None, None, None, None, None]
+    return [*head, at, at, None, model, None, None, None, None, None]
+
+
+def tool_row(step_id: str, name: str | None, arguments: str | None, at: str | None, parent: str | None = None) -> Row:
+    """A step for one tool call; its result is put in when it comes."""
+    head = [step_id, parent, 0, "tool", "tool", name, None, arguments, None, None, None, None]
+    return [*head, at, None, None, None, None, None, None, None, None]
+
+
+def count(value: object) -> int | None:
+    """A count as logged, or ``None`` where it is not a whole number that fits."""
+    if type(value) is int and 0 <= value < _MAX_COUNT:
+        return value
+    if type(value) is float and value.is_integer() and 0 <= value < _MAX_COUNT:
+        return int(value)
+    return None
+
+
+def small_count(value: object) -> int | None:
+    """A count that fits 32 bits, or ``None``."""
+    return exit_code(count(value))
+
+
+def exit_code(value: object) -> int | None:
+    """An exit code as logged, or ``None`` where it is not a 32-bit number."""
+    return value if type(value) is int and -(2**31) <= value < 2**31 else None
+
+
+def text_or_none(value: object) -> str | None:
+    """The value if it is text."""
+    return value if type(value) is str else None
+
+
+def number_or_none(value: object) -> float | None:
+    """The value as a finite float if it is a number."""
+    if type(value) is int or type(value) is float:
+        as_float = float(value)
+        return as_float if abs(as_float) < float("inf") else None
+    return None
+
+
+def parse_time(value: str) -> datetime | None:
+    """An ISO time as UTC; without a zone it is taken for UTC. ``None`` where it is not a time."""
+    try:
+        moment = datetime.fromisoformat(value)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+class Session:
+    """A session being read. Readers set the fields that their format states and append rows."""
+
+    def __init__(self, source: str, session_id: str, agent: str) -> None:
+        self.session_id = f"{source}:{session_id}"
+        self.agent = agent
+        self.agent_release: str | None = None
+        self.model: str | None = None
+        self.user_id: str | None = None
+        self.tenant: str | None = None
+        self.workspace: str | None = None
+        self.parent_session_id: str | None = None
+        self.end_status: str | None = None
+        self.scenario: str | None = None
+        self.task_id: str | None = None
+        self.trial: int | None = None
+        self.reward: float | None = None
+        self.is_success: bool | None = None
+        self.harness: str | None = None
+        self.tools: list[str] | None = None
+        self.prompt_version: str | None = None
+        self.retrieval_version: str | None = None
+        self.assignment_policy: str | None = None
+        self.assignment_unit: str | None = None
+        self.assignment_probability: float | None = None
+        self.routing_epoch: str | None = None
+        self.consent: str | None = None
+        self.cost_usd: float | None = None
+        #: Totals that the log states itself; ``None`` to add up the steps.
+        self.stated_tokens: tuple[int | None, ...] | None = None
+        self.n_messages = 0
+        self.n_records = 0
+        self.rows: list[Row] = []
+        #: First, previous and greatest time, as ISO text of one layout.
+        self.first_at = ""
+        self.last_at = ""
+        self.greatest_at = ""
+        self.is_clock_repaired = False
+
+    def see(self, at: str) -> None:
+        """Note the time of the next record in the log."""
+        if at >= self.greatest_at:
+            if not self.first_at:
+                self.first_at = at
+            self.greatest_at = at
+        elif at < self.last_at:
+            self.is_clock_repaired = True
+        self.last_at = at
+
+    def dates(self, undated_day: date) -> tuple[datetime, datetime, bool]:
+        """(start, end, is_dated). An undated session starts at midnight of the assigned day."""
+        start = parse_time(self.first_at) if self.first_at else None
+        end = parse_time(self.greatest_at) if self.greatest_at else None
+        if start is None or end is None:
+            times = [t for row in self.rows for v in (row[START], row[END]) if v and (t := parse_time(v))]
+            if not times:
+                midnight = datetime(undated_day.year, undated_day.month, undated_day.day, tzinfo=UTC)
+                return midnight, midnight, False
+            start, end = times[0], max(times)
+        return start, max(start, end), True
+
+
+def summarise(session: Session) -> dict[str, Any]:
+    """Number the turns in place, and return what follows from the rows.
+
+    Returns:
+        model, n_models, n_turns, n_tool_calls, the five token sums, content_digest and text_bytes.
+    """
+    turn = n_calls = 0
+    answered: Counter[str] = Counter()
+    last_answer: dict[str, int] = {}
+    texts: list[str] = []
+    sums: list[int | None] = [None] * 5
+    for row in session.rows:
+        kind = row[KIND]
+        if kind == "tool":
+            if row[ARGUMENTS]:
+                texts.append(row[ARGUMENTS])
+            if row[OUTPUT]:
+                texts.append(row[OUTPUT])
+            if row[NAME] is not None:
+                n_calls += 1
+        elif kind == "agent":
+            model = row[MODEL]
+            # A model is credited once a turn, and sub-agents never: they run beside the agent.
+            if model is not None and row[PARENT] is None and last_answer.get(model) != turn:
+                last_answer[model] = turn
+                answered[model] += 1
+            for slot in range(5):
+                value = row[INPUT + slot]
+                if value is not None:
+                    sums[slot] = value + (sums[slot] or 0)
+        elif row[ORIGIN] in PERSON and row[PARENT] is None:
+            turn += 1
+        row[TURN] = turn
+        if row[TEXT]:
+            texts.append(row[TEXT])
+    ranked = sorted(answered.items(), key=lambda item: (-item[1], item[0]))
+    # Encoded one by one: joining first would widen all text for the sake of one wide character.
+    content = b"\x1e".join(map(str.encode, texts))
+    digest = hashlib.blake2b(content, digest_size=16)
+    digest.update(f"{session.session_id}|{len(session.rows)}|{session.first_at}|{session.greatest_at}".encode())
+    return {
+        "model": session.model or (ranked[0][0] if ranked else None),
+        "n_models": max(len(ranked), int(session.model is not None)),
+        "n_turns": turn,
+        "n_tool_calls": n_calls,
+        "tokens": session.stated_tokens or tuple(sums),
+        "content_digest": digest.hexdigest(),
+        "text_bytes": len(content),
+    }

@@ -1,0 +1,195 @@
+"""Analysis slices: one as-of day scores its whole trailing window of settled outcomes.
+
+Belongs here: choosing the window, reading outcomes of one measurement, committing, recording
+corrections, gate decisions and scorecards. Does not belong here: estimates (``analysis``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+import polars as pl
+
+from evalpipe import analysis
+from evalpipe.analysis import window_bounds
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.steps.context import Context
+from evalpipe.steps.progress import sink
+from evalpipe.steps.slices import StepResult
+from evalpipe.store.lake import stage_part
+from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
+
+_NUMBERS = "analysis.net_improvement"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A named window of one as-of day, with the outcome slices in it."""
+
+    as_of: date
+    name: str
+    start: date
+    end: date
+    manifests: tuple[Manifest, ...]
+
+
+def trailing_name(context: Context) -> str:
+    """Name of the trailing window that criteria ask for, such as ``28d``."""
+    return f"{context.criteria.estimand.window_days}d"
+
+
+def analysis_key(context: Context, as_of: date, window: str) -> SliceKey:
+    """The slice that holds the analysis of an as-of day and window."""
+    return SliceKey("analysis", as_of, (*context.versions.variants["analysis"], f"w={window}"))
+
+
+def outcome_days_available(context: Context) -> list[date]:
+    """Days with at least one outcome under the measurement in force."""
+    days = context.lake.days("outcomes", context.versions.variants["outcomes"])
+    # A day may hold nothing but files that could not be read.
+    return [day for day in days if (m := context.lookup("outcomes", day)) and m.rows("signals.session_outcomes")]
+
+
+def open_window(context: Context, as_of: date, name: str) -> Window | None:
+    """The window of an as-of day, or ``None`` where it holds no outcome at all.
+
+    Args:
+        context: The open home.
+        as_of: Day that is scored.
+        name: ``all``, or a number of days such as ``28d``.
+    """
+    days = outcome_days_available(context)
+    bounds = window_bounds(as_of, name, context.criteria.estimand.settle_days, days)
+    if bounds is None:
+        return None
+    start, end = bounds
+    chosen = [day for day in days if start <= day <= end]
+    manifests = tuple(m for day in chosen if (m := context.lookup("outcomes", day)) is not None)
+    return Window(as_of, name, start, end, manifests)
+
+
+def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> StepResult:
+    """Score as-of days whose window changed.
+
+    A published number that changes is appended to ``analysis.corrections`` with both receipts.
+
+    Args:
+        context: The open home.
+        as_of_days: As-of days in order.
+        window: ``all``, or a number of days such as ``28d``.
+    """
+    result = StepResult("analysis")
+    days = list(as_of_days)
+    bar = sink()
+    bar.start("analysis", len(days), "days")
+    for day in days:
+        bar.advance("analysis", 1)
+        opened = open_window(context, day, window)
+        if opened is None:
+            result.absent.append(day)
+            continue
+        key = analysis_key(context, day, window)
+        inputs = {f"outcomes {m.key.day}": m.content for m in opened.manifests}
+        old = context.lake.manifest(key)
+        code_version = context.versions.code["analysis"]
+        if old is not None and old.code_version == code_version and dict(old.inputs) == inputs:
+            result.fresh[day] = old
+            continue
+        outcomes = context.lake.read("signals.session_outcomes", opened.manifests)
+        analysis.require_one_measurement(outcomes)
+        tables = analysis.score(
+            outcomes,
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+        )
+        old_numbers = context.lake.read(_NUMBERS, [old]) if old is not None else None
+        folder = context.lake.staging_folder(key)
+        staged = [
+            stage_part(name, tables[name], folder, "all")
+            for name in STEP_TABLES["analysis"]
+            if not tables[name].is_empty()
+        ]
+        stats = {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())}
+        new = context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats=stats)
+        if old is not None and old_numbers is not None:
+            changed = analysis.corrections(old_numbers, tables[_NUMBERS], old.content, new.content)
+            context.lake.append("analysis.corrections", changed)
+        result.made[day] = new
+    bar.finish("analysis")
+    return result
+
+
+def latest(context: Context, window: str | None = None) -> Manifest | None:
+    """The newest analysis under the measurement in force.
+
+    Args:
+        context: The open home.
+        window: Restrict to one window; by default the newest as-of day of any, trailing windows last,
+            so that a one-off look over an archive is what a report of that archive shows.
+    """
+    mine = context.versions.variants["analysis"]
+    found = [m for m in context.lake.manifests("analysis") if m.key.variant[:1] == mine]
+    if window is not None:
+        found = [m for m in found if m.key.variant[1:] == (f"w={window}",)]
+    return max(found, key=lambda m: (m.key.day, m.key.variant[-1] == "w=all"), default=None)
+
+
+def tables_of(context: Context, manifest: Manifest) -> dict[str, pl.DataFrame]:
+    """The analysis tables of one slice."""
+    return {name: context.lake.read(name, [manifest]) for name in STEP_TABLES["analysis"]}
+
+
+def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: str) -> pl.DataFrame:
+    """Decide the gates of the criteria on one analysis, and append the decision.
+
+    Args:
+        context: The open home.
+        manifest: Analysis to decide on.
+        candidate: Version that may ship.
+        baseline: Version that it is compared with.
+
+    Returns:
+        ``analysis.gates`` rows of this decision.
+    """
+    decided = analysis.decide_gates(tables_of(context, manifest), context.criteria, candidate, baseline)
+    context.lake.append("analysis.gates", decided)
+    return decided
+
+
+def make_scorecard(context: Context, version: str) -> Manifest:
+    """Make the scorecard of one version from the newest analysis.
+
+    Args:
+        context: The open home.
+        version: Label of the version.
+
+    Raises:
+        EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label.
+    """
+    source = latest(context)
+    if source is None:
+        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
+    card = analysis.scorecard(tables_of(context, source), version)
+    key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
+    code_version = context.versions.code["scorecard"]
+    inputs = {"analysis": source.content}
+    old = context.lake.manifest(key)
+    if old is not None and old.code_version == code_version and dict(old.inputs) == inputs:
+        return old
+    staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
+    return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})
+
+
+def slug(version: str) -> str:
+    """A version label as a file name and partition key: letters, digits, dot, dash, underscore.
+
+    Labels that differ only in other characters stay apart by a digest.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", version).strip("_")[:80]
+    return plain if plain == version else f"{plain}.{digest_of(version)[:6]}"

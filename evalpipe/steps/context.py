@@ -1,0 +1,152 @@
+"""What every step needs: settings, lake, landing, criteria, key, engine and versions.
+
+Belongs here: opening a home once and deriving the code versions of its steps. Does not belong here:
+any step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+
+from evalpipe import criteria as criteria_files
+from evalpipe import masking, signals, sources
+from evalpipe.criteria.model import Criteria
+from evalpipe.engines import LocalEngine
+from evalpipe.masking.keys import MaskingKey
+from evalpipe.settings import Settings, open_home
+from evalpipe.store.lake import Lake
+from evalpipe.store.landing import DayInput, Landing
+from evalpipe.store.manifest import Manifest, digest_of
+from evalpipe.store.plan import Plan, Versions, plan
+
+#: Version of each step's logic. Raise it when the same input would give other rows; criteria, rule
+#: sets, patterns and readers have digests of their own and need no raise here.
+LOGIC: dict[str, str] = {
+    "raw": "1",
+    "masked": "1",
+    "signals": "1",
+    "outcomes": "1",
+    "analysis": "1",
+    "scorecard": "1",
+}
+
+
+def code_versions(criteria: Criteria) -> dict[str, str]:
+    """Code version of each step: its logic and the part of the criteria that it reads."""
+    return {
+        "raw": LOGIC["raw"],
+        "masked": f"{LOGIC['masked']}+{masking.ruleset_digest()[:8]}.{criteria.sub_hash('masking')[:8]}",
+        "signals": f"{LOGIC['signals']}+{criteria.sub_hash('extraction')}",
+        "outcomes": f"{LOGIC['outcomes']}+{criteria.sub_hash('extraction')}.{criteria.sub_hash('outcomes')}",
+        "analysis": f"{LOGIC['analysis']}+{criteria.measurement}",
+        "scorecard": f"{LOGIC['scorecard']}+{criteria.measurement}",
+    }
+
+
+@dataclass(frozen=True)
+class Context:
+    """An open home.
+
+    Attributes:
+        settings: Settings that agree with the home.
+        criteria: Criteria in force.
+        key: Masking key.
+        as_of: Day on which the run stands: it decides what is settled.
+        engine: Where kernels run.
+    """
+
+    settings: Settings
+    criteria: Criteria
+    key: MaskingKey
+    as_of: date
+    engine: LocalEngine
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The home's lake."""
+        return Lake(self.settings.lake)
+
+    @cached_property
+    def landing(self) -> Landing:
+        """The home's landing zone."""
+        return Landing(self.settings.landing, self.lake.staging)
+
+    @cached_property
+    def versions(self) -> Versions:
+        """Versions that slices are made under."""
+        measurement = f"m={self.criteria.measurement}"
+        variants: Mapping[str, tuple[str, ...]] = {
+            "raw": (),
+            "masked": (),
+            "signals": (f"x={self.criteria.sub_hash('extraction')}",),
+            "outcomes": (measurement,),
+            "analysis": (measurement,),
+            "scorecard": (measurement,),
+        }
+        return Versions(code_versions(self.criteria), variants, self.key_fingerprint)
+
+    @property
+    def key_fingerprint(self) -> str:
+        """Digest that tells two keys apart and reveals neither."""
+        return hashlib.blake2b(b"evalpipe key fingerprint", key=self.key.secret, digest_size=8).hexdigest()
+
+    @property
+    def digest_key(self) -> bytes:
+        """Key for digests of quarantined bytes."""
+        return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.secret, digest_size=32).digest()
+
+    @property
+    def readers(self) -> str:
+        """Digest of the reader versions."""
+        return digest_of(sources.reader_versions())
+
+    def lookup(self, step: str, day: date) -> Manifest | None:
+        """Committed manifest of a step and day under these versions."""
+        return self.lake.manifest(self.versions.slice_key(step, day))
+
+    def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
+        """Days that are stale now."""
+        inputs = self.landing.day_inputs() if inputs is None else inputs
+        from evalpipe.steps.rejections import rejected_receipts
+
+        receipts = {day: item.digest for day, item in inputs.items()}
+        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected_receipts(self.lake))
+
+
+def yesterday() -> date:
+    """The last complete UTC day."""
+    return (datetime.now(UTC) - timedelta(days=1)).date()
+
+
+def load_criteria(name: str) -> Criteria:
+    """Criteria by name or path, with the extractors as shipped."""
+    return criteria_files.load(name, extractors=signals.extraction_digest())
+
+
+@contextmanager
+def open_context(
+    settings: Settings, *, as_of: date | None = None, engine: LocalEngine | None = None
+) -> Iterator[Context]:
+    """Open a home: make it if new, load criteria and key, start the engine.
+
+    Args:
+        settings: Settings as loaded.
+        as_of: Day on which the run stands; the last complete UTC day by default.
+        engine: Where kernels run; a new one, closed on leaving, by default.
+
+    Yields:
+        The open context.
+    """
+    settings = open_home(settings)
+    key = masking.keys.load_or_create(settings.key_file, os.environ)
+    loaded = load_criteria(settings.criteria)
+    with nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
+        context = Context(settings, loaded, key, as_of or yesterday(), running)
+        context.lake.prepare()
+        yield context

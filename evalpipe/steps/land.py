@@ -1,0 +1,105 @@
+"""Landing: parse files that were not seen before, once, and commit their sessions by day.
+
+Belongs here: batches, workers, commits. Does not belong here: formats (``sources``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from evalpipe import sources
+from evalpipe.sources import Batch, ReadOptions
+from evalpipe.steps.context import Context
+from evalpipe.steps.progress import sink
+from evalpipe.store.landing import LANDED, LandedPart, StagedBatch, stage_chunk
+
+
+@dataclass(slots=True)
+class LandingResult:
+    """What one landing did.
+
+    Attributes:
+        n_files: Files found.
+        n_new_files: Files that were not seen before.
+        n_bytes: Bytes of the new files, as stored.
+        rows: Rows landed by table.
+        days: Days that the new sessions start on.
+    """
+
+    n_files: int = 0
+    n_new_files: int = 0
+    n_bytes: int = 0
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LANDED, 0))
+    days: set[date] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    batch: Batch
+    options: ReadOptions
+    folder: Path
+
+
+def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = None) -> LandingResult:
+    """Parse new files under ``paths`` and land their sessions.
+
+    Args:
+        context: The open home.
+        paths: Files or folders.
+        undated_as: Day for sessions without a date; today (UTC) by default, kept in the index.
+
+    Returns:
+        Counts and the days touched.
+
+    Raises:
+        EvalpipeError: ``SOURCE_NOT_FOUND``.
+    """
+    today = datetime.now(UTC).date()
+    landed_on = undated_as or today
+    files = [sources.fingerprint(path) for path in sources.discover(paths)]
+    known = context.landing.known_files(context.readers)
+    fresh = {file.digest: file for file in files if file.digest not in known}
+    batches = sources.plan_batches(list(fresh.values()), context.settings.batch_bytes)
+    result = LandingResult(n_files=len(files), n_new_files=len(fresh), n_bytes=sum(f.n_bytes for f in fresh.values()))
+    options = ReadOptions(
+        first_day=context.settings.first_day,
+        today=max(today, context.as_of),
+        undated_day=landed_on,
+        digest_key=context.digest_key,
+        max_record_bytes=context.settings.max_record_bytes,
+        chunk_bytes=context.settings.part_bytes,
+    )
+    tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest)) for batch in batches]
+    bar = sink()
+    bar.start("reading", result.n_bytes, "bytes")
+    for task, staged in zip(tasks, context.engine.map(_parse, tasks, weight=_weight_of), strict=True):
+        context.landing.commit(
+            staged,
+            files=[(file.digest, file.n_bytes) for file in task.batch.files],
+            readers=context.readers,
+            landed_on=landed_on,
+        )
+        for part in staged.parts:
+            for name, rows in part.rows.items():
+                result.rows[name] += rows
+            if part.rows.get("sessions"):
+                result.days.add(part.day)
+        bar.advance("reading", sum(file.n_bytes for file in task.batch.files))
+    bar.finish("reading")
+    return result
+
+
+def _weight_of(task: _Task) -> int:
+    return sum(file.n_bytes for file in task.batch.files)
+
+
+def _parse(task: _Task) -> StagedBatch:
+    """Parse one batch in a worker and stage its parts."""
+    parts: list[LandedPart] = []
+    for index, chunk in enumerate(sources.parse_batch(task.batch, task.options)):
+        tables = {name: getattr(chunk, name) for name in LANDED}
+        parts += stage_chunk(task.batch.digest, index, tables, task.folder)
+    return StagedBatch(task.batch.digest, tuple(parts), task.folder)

@@ -1,0 +1,111 @@
+"""The report of one analysis: gathers its tables and the data health of its window, and renders.
+
+Belongs here: choosing candidate and baseline, collecting inputs, writing the files. Does not belong
+here: any sentence or drawing (``report``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from evalpipe import __version__, report
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.report import Report, ReportInputs
+from evalpipe.steps import analysis as analysis_step
+from evalpipe.steps.context import Context
+from evalpipe.store.lake import write_atomically
+from evalpipe.store.manifest import Manifest
+
+_HEALTH = ("masked.files", "masked.redactions", "masked.quarantine")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedReport:
+    """A report and where its files lie."""
+
+    report: Report
+    folder: Path
+
+    @property
+    def html(self) -> Path:
+        """The page that opens offline."""
+        return self.folder / "report.html"
+
+    @property
+    def markdown(self) -> Path:
+        """The same as Markdown."""
+        return self.folder / "report.md"
+
+    @property
+    def json(self) -> Path:
+        """The same as data."""
+        return self.folder / "report.json"
+
+
+def make_report(
+    context: Context, *, candidate: str | None = None, baseline: str | None = None, window: str | None = None
+) -> RenderedReport:
+    """Render the newest analysis.
+
+    Args:
+        context: The open home.
+        candidate: Version that may ship; by default none is named.
+        baseline: Version that it is compared with.
+        window: Restrict to one window, such as ``28d`` or ``all``.
+
+    Returns:
+        The report with the files written.
+
+    Raises:
+        EvalpipeError: ``NO_RESULT`` where nothing was analysed.
+    """
+    manifest = analysis_step.latest(context, window)
+    if manifest is None:
+        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
+    tables = analysis_step.tables_of(context, manifest)
+    if candidate and baseline:
+        tables["analysis.gates"] = analysis_step.make_gates(context, manifest, candidate, baseline)
+    days = window_days(context, manifest)
+    masked = [m for day in days if (m := context.lookup("masked", day)) is not None]
+    tables |= {name: context.lake.read(name, masked) for name in _HEALTH}
+    built = report.build(
+        ReportInputs(
+            tables=tables,
+            criteria=context.criteria,
+            candidate=candidate,
+            baseline=baseline,
+            product_version=__version__,
+            leak=_leak(masked),
+        )
+    )
+    rendered = RenderedReport(built, folder(context, manifest))
+    write_atomically(rendered.html, report.to_html(built))
+    write_atomically(rendered.markdown, report.to_markdown(built))
+    write_atomically(rendered.json, report.to_json(built))
+    return rendered
+
+
+def folder(context: Context, manifest: Manifest) -> Path:
+    """Where the report of an analysis lies."""
+    return context.settings.reports.joinpath(*manifest.key.variant) / f"day={manifest.key.day}"
+
+
+def window_days(context: Context, manifest: Manifest) -> list[date]:
+    """Days whose outcomes an analysis was made from."""
+    return sorted(date.fromisoformat(name.removeprefix("outcomes ")) for name in manifest.inputs)
+
+
+def _leak(masked: list[Manifest]) -> dict[str, Any] | None:
+    leaks = [m.stats["leak"] for m in masked if m.stats.get("leak")]
+    if not leaks:
+        return None
+    return {
+        "passed": True,  # a slice with findings is never committed
+        "slices": len(leaks),
+        "canaries_planted": sum(leak["canaries_planted"] for leak in leaks),
+        "canaries_counted": sum(leak["canaries_counted"] for leak in leaks),
+    }
+

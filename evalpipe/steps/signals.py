@@ -1,0 +1,144 @@
+"""Signal slices: hard, semantic and derived signals of masked sessions, and their outcomes.
+
+Belongs here: fan-out over masked parts, and the join of a day's outcomes with its neighbours. Does
+not belong here: what a signal is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from evalpipe import signals
+from evalpipe.criteria.model import ExtractionCriteria
+from evalpipe.steps.context import Context
+from evalpipe.steps.slices import Committed, StepResult, run_days
+from evalpipe.store.lake import stage_part
+from evalpipe.store.landing import DayInput
+from evalpipe.store.manifest import STEP_TABLES, StagedPart
+from evalpipe.store.plan import is_settled, outcome_days
+
+_LATER = ("session_id", "user_id", "workspace", "started_at")
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    sessions: Path
+    steps: Path
+    extraction: ExtractionCriteria
+    folder: Path
+    label: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Out:
+    staged: tuple[StagedPart, ...]
+    counts: dict[str, int]
+
+
+def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, DayInput]) -> StepResult:
+    """Make the stale signal slices of some days.
+
+    Args:
+        context: The open home.
+        days: Days in order.
+        inputs: Landing parts and winners of every day.
+    """
+
+    def tasks_of(day: date) -> list[_Task]:
+        manifest = context.lookup("masked", day)
+        if manifest is None:
+            return []
+        folder = context.lake.staging_folder(context.versions.slice_key("signals", day))
+        sessions = context.lake.paths("masked.sessions", [manifest])
+        steps = context.lake.paths("masked.steps", [manifest])
+        return [
+            _Task(a, b, context.criteria.extraction, folder, f"{index:05d}", b.stat().st_size * 6)
+            for index, (a, b) in enumerate(zip(sessions, steps, strict=True))
+        ]
+
+    def finish(day: date, outs: list[_Out]) -> Committed:
+        counts = {name: sum(out.counts[name] for out in outs) for name in (outs[0].counts if outs else ())}
+        return Committed([part for out in outs for part in out.staged], {"counts": counts})
+
+    return run_days(
+        context,
+        "signals",
+        days,
+        landing={day: item.digest for day, item in inputs.items()},
+        tasks_of=tasks_of,
+        kernel=_extract,
+        finish=finish,
+        weight=lambda task: task.n_bytes,
+    )
+
+
+def _extract(task: _Task) -> _Out:
+    part = signals.extract_part(pl.read_parquet(task.sessions), pl.read_parquet(task.steps), task.extraction)
+    staged: list[StagedPart] = []
+    counts: dict[str, int] = {}
+    for table in STEP_TABLES["signals"]:
+        name = table.split(".")[1]
+        data: pl.DataFrame = getattr(part, name)
+        counts[name] = data.height
+        if not data.is_empty():
+            staged.append(stage_part(table, data, task.folder, task.label))
+    return _Out(tuple(staged), counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _OutcomeTask:
+    day: date
+
+
+def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, DayInput]) -> StepResult:
+    """Make the stale outcome slices of some days.
+
+    Outcomes run in this process: they join one row a session and need no text.
+
+    Args:
+        context: The open home.
+        days: Days in order.
+        inputs: Landing parts and winners of every day.
+    """
+    lake = context.lake
+
+    def finish(day: date, outs: list[_OutcomeTask]) -> Committed:
+        now = context.lookup("signals", day)
+        masked = context.lookup("masked", day)
+        if now is None or masked is None:  # unreachable: expected_inputs() found both
+            return Committed([], {})
+        around = [m for d in outcome_days(day) if (m := context.lookup("masked", d)) is not None]
+        outcomes = signals.session_outcomes(
+            day,
+            lake.read("masked.sessions", [masked]),
+            lake.read("signals.session_features", [now]),
+            lake.read("signals.hard", [now], columns=["session_id", "signal", "polarity", "confidence"]),
+            lake.read("signals.semantic", [now], columns=["session_id", "signal", "polarity", "confidence"]),
+            lake.read("masked.sessions", around, columns=list(_LATER)),
+            context.criteria,
+            is_settled(day, context.as_of),
+        )
+        folder = lake.staging_folder(context.versions.slice_key("outcomes", day))
+        staged = [] if outcomes.is_empty() else [stage_part("signals.session_outcomes", outcomes, folder, "all")]
+        return Committed(staged, {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())})
+
+    return run_days(
+        context,
+        "outcomes",
+        days,
+        landing={day: item.digest for day, item in inputs.items()},
+        tasks_of=lambda day: [_OutcomeTask(day)],
+        kernel=_same,
+        finish=finish,
+        weight=lambda _: 0,
+    )
+
+
+def _same(task: _OutcomeTask) -> _OutcomeTask:
+    return task

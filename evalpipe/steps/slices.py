@@ -1,0 +1,181 @@
+"""What the day steps share: freshness, fan-out over parts, one commit a slice.
+
+Belongs here: the loop that every day step runs. Each step gives a kernel, the tasks of a day, and
+how parts become a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, TypeVar
+
+import polars as pl
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.steps import rejections
+from evalpipe.steps.context import Context
+from evalpipe.steps.progress import sink
+from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
+from evalpipe.store.plan import expected_inputs, rejection_receipt, staleness
+
+Task = TypeVar("Task")
+Out = TypeVar("Out")
+
+
+@dataclass(slots=True)
+class StepResult:
+    """What a step did over a range of days.
+
+    Attributes:
+        made: Slices that were made, by day.
+        fresh: Slices that were as they would be.
+        red: Days that a blocking check refused, with the reason code.
+        absent: Days without any input.
+    """
+
+    step: str
+    made: dict[date, Manifest] = field(default_factory=dict)
+    fresh: dict[date, Manifest] = field(default_factory=dict)
+    red: dict[date, EvalpipeError] = field(default_factory=dict)
+    absent: list[date] = field(default_factory=list)
+
+    @property
+    def manifests(self) -> dict[date, Manifest]:
+        """Current slices of the range, in order of days."""
+        return dict(sorted((self.made | self.fresh).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a step commits for one day."""
+
+    staged: Sequence[StagedPart]
+    stats: Mapping[str, Any]
+
+
+def run_days(
+    context: Context,
+    step: str,
+    days: Iterable[date],
+    *,
+    landing: Mapping[date, str],
+    tasks_of: Callable[[date], Sequence[Task]],
+    kernel: Callable[[Task], Out],
+    finish: Callable[[date, list[Out]], Committed],
+    weight: Callable[[Task], int] | None = None,
+) -> StepResult:
+    """Make the stale slices of a step over some days.
+
+    Tasks of all days go to the engine in order, so that small days share the workers; each day is
+    committed as soon as its last task is back. A day that a check refuses is recorded and does not
+    stop the others.
+
+    Args:
+        context: The open home.
+        step: Step name.
+        days: Days in order.
+        landing: Receipt of every landed day.
+        tasks_of: Tasks of a day.
+        kernel: Top-level function that runs in a worker.
+        finish: Turns a day's results into what is committed; raises ``EvalpipeError`` to refuse it.
+        weight: Bytes that a task works on, by which the engine decides whether to fan out.
+
+    Returns:
+        Slices made, fresh, refused and absent.
+    """
+    result = StepResult(step)
+    inputs_of: dict[date, dict[str, str]] = {}
+    queue: list[tuple[date, Task]] = []
+    counts: dict[date, int] = {}
+    for day in days:
+        inputs = expected_inputs(
+            step, day, landing=landing, lookup=context.lookup, versions=context.versions, as_of=context.as_of
+        )
+        if inputs is None:
+            result.absent.append(day)
+            continue
+        manifest = context.lookup(step, day)
+        if manifest is not None and staleness(step, manifest, inputs, context.versions) is None:
+            result.fresh[day] = manifest
+            continue
+        inputs_of[day] = inputs
+        tasks = list(tasks_of(day))
+        counts[day] = len(tasks)
+        queue += [(day, task) for task in tasks]
+    bar = sink()
+    bar.start(step, len(inputs_of), "days")
+    outs: dict[date, list[Out | EvalpipeError]] = {day: [] for day in inputs_of}
+    pending = list(inputs_of)
+
+    def commit_ready() -> None:
+        while pending and len(outs[pending[0]]) == counts[pending[0]]:
+            day = pending.pop(0)
+            key = context.versions.slice_key(step, day)
+            try:
+                ready = finish(day, _values(outs.pop(day)))
+            except EvalpipeError as error:
+                context.lake.discard(key)
+                receipt = rejection_receipt(day, landing, context.versions)
+                rejections.record(context.lake, day, step=step, receipt=receipt, error=error)
+                result.red[day] = error
+            else:
+                rejections.clear(context.lake, day, step)
+                result.made[day] = context.lake.commit(
+                    key,
+                    ready.staged,
+                    inputs=inputs_of[day],
+                    code_version=context.versions.code[step],
+                    stats=ready.stats,
+                )
+            bar.advance(step, 1)
+
+    commit_ready()
+    guarded = [_Guarded(kernel, task, weight(task) if weight else 0) for _, task in queue]
+    for (day, _), out in zip(queue, context.engine.map(_call, guarded, weight=_weight_of), strict=True):
+        outs[day].append(out)
+        commit_ready()
+    bar.finish(step)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    kernel: Callable[[Any], Any]
+    task: Any
+    n_bytes: int
+
+
+def _weight_of(guarded: _Guarded) -> int:
+    return guarded.n_bytes
+
+
+def _call(guarded: _Guarded) -> Any:
+    """Run a kernel; an error with a code comes back as a value, so that other days go on."""
+    try:
+        return guarded.kernel(guarded.task)
+    except EvalpipeError as error:
+        return error
+
+
+def _values(outs: Sequence[Out | EvalpipeError]) -> list[Out]:
+    values: list[Out] = []
+    for out in outs:
+        if isinstance(out, EvalpipeError):
+            raise out
+        values.append(out)
+    return values
+
+
+def read_days(context: Context, table: str, days: Iterable[date]) -> pl.DataFrame:
+    """Rows of a table on some days, under the versions in force.
+
+    Args:
+        context: The open home.
+        table: Full name of a table of a day step.
+        days: Days; those without a slice add nothing.
+    """
+    step = next(name for name, tables in STEP_TABLES.items() if table in tables)
+    manifests = [m for day in days if (m := context.lookup(step, day)) is not None]
+    return context.lake.read(table, manifests)

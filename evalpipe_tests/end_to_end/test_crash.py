@@ -1,0 +1,56 @@
+"""A run that is killed, and runs side by side."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evalpipe_tests.end_to_end.conftest import Cli, files_of
+
+
+def _rows(cli: Cli, home: Path) -> list[dict[str, object]]:
+    return cli.rows(home, "SELECT * FROM analysis.net_improvement ORDER BY ALL")
+
+
+@pytest.mark.parametrize("seconds", [4.0, 7.0])
+def test_a_killed_run_ends_with_the_same_lake(
+    cli: Cli, home: Path, days: list[Path], tmp_path: Path, seconds: float
+) -> None:
+    other = tmp_path / "home"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evalpipe.cli", "run", *map(str, days), "--home", str(other)],
+        cwd=cli.folder, env=cli.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    cli("run", *days, "--home", other)
+    assert files_of(other / "lake") == files_of(home / "lake")
+    assert _rows(cli, other) == _rows(cli, home)
+
+
+def test_two_runs_and_a_reader_at_once(cli: Cli, days: list[Path], tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    cli("run", days[0], "--home", home)
+    first = cli.start("run", *days[1:3], "--home", home)
+    second = cli.start("run", *days[3:], "--home", home)
+    seen: list[int] = []
+    while first.poll() is None or second.poll() is None:
+        done = cli("sql", "SELECT count(*) AS n FROM masked.sessions", "--home", home, "--format", "json")
+        seen.append(int(done.stdout.split(":")[1].strip(" }\n")))
+    for process in (first, second):
+        out, err = process.communicate()
+        assert process.returncode == 0, out + err
+    assert seen == sorted(seen)
+    cli("run", *days, "--home", home)
+    alone = tmp_path / "alone"
+    cli("run", *days, "--home", alone)
+    assert cli.rows(home, "SELECT * FROM masked.sessions ORDER BY session_id") == cli.rows(
+        alone, "SELECT * FROM masked.sessions ORDER BY session_id"
+    )

@@ -1,0 +1,172 @@
+"""evalpipe's own JSON lines: every field that docs/evalpipe-jsonl.md names."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalpipe_tests.sources.helpers import Read, write
+
+SESSION: dict[str, Any] = {
+    "evalpipe": 1, "type": "session", "session_id": "s1", "agent": "acme", "agent_release": "2.1", "model": "m-a",
+    "user_id": "u1", "tenant": "t", "workspace": "/home/ana/proj", "parent_session_id": "s0",
+    "started_at": "2026-01-05T10:00:00Z", "scenario": "coding", "task_id": "k", "trial": 2, "harness": "rt",
+    "tools": ["Read", "Bash", "Read"], "prompt_version": "p3", "retrieval_version": "r1",
+    "assignment": {"policy": "ab-1", "unit": "session", "probability": 0.25, "epoch": "e1"}, "consent": "contract",
+}  # fmt: skip
+
+
+def step(n: int, kind: str, session_id: str = "s1", **fields: Any) -> dict[str, Any]:
+    return {"type": "step", "session_id": session_id, "step_id": str(n), "kind": kind, **fields}
+
+
+def test_a_session_with_every_field(tmp_path: Path) -> None:
+    read = Read(
+        write(
+            tmp_path,
+            SESSION,
+            step(1, "user", text="go", at="2026-01-05T10:00:00Z"),
+            step(
+                2,
+                "agent",
+                text="ok",
+                model="m-a",
+                at="2026-01-05T10:00:01Z",
+                tokens={"input": 1, "output": 2, "reasoning": 0},
+            ),
+            step(
+                3,
+                "tool",
+                name="Bash",
+                arguments={"command": "ls"},
+                output="x",
+                exit_code=2,
+                is_error=True,
+                error="timeout",
+                started_at="2026-01-05T10:00:02+00:00",
+                ended_at="2026-01-05T10:00:05Z",
+                first_token_ms=12,
+                parent_id="2",
+            ),
+            {
+                "type": "end",
+                "session_id": "s1",
+                "status": "completed",
+                "at": "2026-01-05T10:00:09Z",
+                "outcome": {"success": True, "reward": 0.5},
+                "cost_usd": 0.01,
+            },
+        )
+    )
+    s = read.session
+    expected = {
+        "session_id": "evalpipe_jsonl:s1",
+        "source": "evalpipe_jsonl",
+        "agent": "acme",
+        "agent_release": "2.1",
+        "model": "m-a",
+        "user_id": "u1",
+        "tenant": "t",
+        "workspace": "/home/ana/proj",
+        "parent_session_id": "evalpipe_jsonl:s0",
+        "scenario_declared": "coding",
+        "task_id": "k",
+        "trial": 2,
+        "harness": "rt",
+        "tools": ["Bash", "Read"],
+        "prompt_version": "p3",
+        "retrieval_version": "r1",
+        "assignment_policy": "ab-1",
+        "assignment_unit": "session",
+        "assignment_probability": 0.25,
+        "routing_epoch": "e1",
+        "consent": "contract",
+        "end_status_logged": "completed",
+        "objective_reward": 0.5,
+        "is_objective_success": True,
+        "logged_cost_usd": 0.01,
+        "n_turns": 1,
+        "n_steps": 3,
+        "n_tool_calls": 1,
+        "input_tokens": 1,
+        "output_tokens": 2,
+        "cache_read_tokens": None,
+        "reasoning_tokens": 0,
+        "started_at": datetime(2026, 1, 5, 10, tzinfo=UTC),
+        "ended_at": datetime(2026, 1, 5, 10, 0, 9, tzinfo=UTC),
+    }
+    assert {name: s[name] for name in expected} == expected
+    tool = read.steps.row(2, named=True)
+    assert tool["arguments"] == '{"command":"ls"}'
+    assert (tool["exit_code"], tool["is_error"], tool["error"], tool["first_token_ms"]) == (2, True, "timeout", 12)
+    assert (tool["ended_at"] - tool["started_at"]).total_seconds() == 3
+    assert tool["parent_id"] == "2"
+    assert read.rows("origin") == ["human", "agent", "tool"]
+
+
+def test_only_type_session_id_and_agent_are_required(tmp_path: Path) -> None:
+    read = Read(
+        write(tmp_path, {"evalpipe": 1, "type": "session", "session_id": "s", "agent": "a"}, step(1, "user", "s"))
+    )
+    s = read.session
+    assert not s["is_dated"]
+    assert (s["model"], s["n_models"], s["user_id"], s["tools"]) == (None, 0, None, None)
+    assert read.rows("text", "started_at") == [(None, None)]
+
+
+def test_sessions_may_interleave(tmp_path: Path) -> None:
+    other = {**SESSION, "session_id": "s2"}
+    read = Read(
+        write(tmp_path, SESSION, other, *[step(i, "user", s, text=f"{s}{i}") for i in range(2) for s in ("s2", "s1")])
+    )
+    assert read.rows("text") == ["s10", "s11", "s20", "s21"]
+
+
+def test_a_queued_step_is_a_turn_and_other_origins_are_not(tmp_path: Path) -> None:
+    read = Read(write(tmp_path, SESSION, step(1, "user", origin="queued"), step(2, "user", origin="interrupt")))
+    assert read.session["n_turns"] == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "code"),
+    [
+        ({"type": "session", "session_id": "s1"}, "BAD_FIELD"),
+        ({**SESSION, "started_at": "yesterday"}, "BAD_FIELD"),
+        ({**SESSION, "user_id": 7}, "BAD_FIELD"),
+        (step(1, "thought"), "BAD_FIELD"),
+        (step(1, "user", origin="alien"), "BAD_FIELD"),
+        (step(1, "tool", error="bad luck"), "BAD_FIELD"),
+        (step(1, "user", text=["x"]), "BAD_FIELD"),
+        ({"type": "end", "session_id": "s1", "status": "maybe"}, "BAD_FIELD"),
+        ({"type": "step", "kind": "user"}, "NO_SESSION_ID"),
+        ({"type": "other", "session_id": "s1"}, "NOT_A_RECORD"),
+        ({"type": ["session"], "session_id": "s1"}, "NOT_A_RECORD"),
+        ("[]", "NOT_A_RECORD"),
+        ('{"type": "step"', "BAD_JSON"),
+    ],
+)
+def test_records_that_break_the_format_are_quarantined_alone(tmp_path: Path, record: Any, code: str) -> None:
+    read = Read(write(tmp_path, SESSION, record, step(9, "user", text="kept")))
+    assert read.codes == [code]
+    assert read.rows("text") == ["kept"]
+    assert read.quarantine["line"].to_list() == [2]
+
+
+def test_impossible_numbers_are_unknown(tmp_path: Path) -> None:
+    bad = {"assignment": {"probability": 1.5, "unit": "team"}, "trial": -1}
+    read = Read(
+        write(
+            tmp_path,
+            {**SESSION, **bad},
+            step(1, "agent", tokens={"input": -1, "output": 2.5, "cache_read": 3.0}),
+            step(2, "tool", exit_code=2**40, first_token_ms="x"),
+            {"type": "end", "session_id": "s1", "cost_usd": -1},
+        )
+    )
+    s = read.session
+    assert (s["assignment_probability"], s["assignment_unit"], s["trial"], s["logged_cost_usd"]) == (None,) * 4
+    assert (s["input_tokens"], s["output_tokens"], s["cache_read_tokens"]) == (None, None, 3)
+    assert read.rows("exit_code", "first_token_ms")[1] == (None, None)
