@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -100,6 +101,12 @@ def table(rows: Sequence[Mapping[str, object]], *, title: str | None = None, num
     if not rows:
         out.print(f"{title or 'result'}: no rows", markup=False)
         return
+    if not out.is_terminal:
+        # A pipe has no width: nothing is folded, so that lines can be cut and searched.
+        out.width = 10_000
+    elif _natural_width(rows) > out.width:
+        _records(rows, title)
+        return
     drawn = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name in rows[0]:
         is_number = name in numeric or isinstance(rows[0][name], (int, float))
@@ -110,9 +117,24 @@ def table(rows: Sequence[Mapping[str, object]], *, title: str | None = None, num
     out.print(drawn)
 
 
-def _text(value: object) -> str:
-    from rich.markup import escape
+def _natural_width(rows: Sequence[Mapping[str, object]]) -> int:
+    widths = [max(len(name), *(len(_text(row[name])) for row in rows)) for name in rows[0]]
+    # Words can be folded; a column of 30 characters reads well enough.
+    return sum(min(width, 30) + 1 for width in widths)
 
+
+def _records(rows: Sequence[Mapping[str, object]], title: str | None) -> None:
+    """Rows one below the other: what is too wide for a table is still to be read."""
+    if title:
+        out.print(title, style="italic")
+    width = max(len(name) for name in rows[0])
+    for index, row in enumerate(rows):
+        out.rule(str(index + 1), align="left", style="dim")
+        for name, value in row.items():
+            out.print(f"{name:<{width}}  {_text(value)}")
+
+
+def _text(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):

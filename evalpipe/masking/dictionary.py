@@ -24,7 +24,9 @@ TEACHES = frozenset(("USERNAME", "PERSON", "EMAIL_ADDRESS", "HOSTNAME"))
 Terms = dict[bytes, tuple[str, str]]
 
 
-def collect(terms: Terms, entity: str, canonical: str, words: Mapping[str, frozenset[str]]) -> None:
+def collect(
+    terms: Terms, entity: str, canonical: str, words: Mapping[str, frozenset[str]], surface: bytes = b""
+) -> None:
     """Add what one found value teaches to the terms of its session.
 
     Args:
@@ -32,12 +34,14 @@ def collect(terms: Terms, entity: str, canonical: str, words: Mapping[str, froze
         entity: Entity of the span, or ``USER_ID`` for the session's own user.
         canonical: Canonical value of the span.
         words: Word lists of the rule set.
+        surface: The name as written: the search folds ASCII only, so that "Großmann" and "Иван" need
+            their own capitals.
     """
     if len(terms) >= _MAX_TERMS:
         return
     if entity == "PERSON":
         if _is_person(canonical, words):
-            terms.setdefault(canonical.encode(), ("PERSON", canonical))
+            terms.setdefault((surface or canonical.encode()).lower(), ("PERSON", canonical))
         return
     if entity == "HOSTNAME":
         if len(canonical) >= 5 and any(c in "-0123456789" for c in canonical):

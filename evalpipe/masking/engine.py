@@ -28,6 +28,7 @@ _RANK = {"high": 1, "cue": 2, "shape": 3}
 _SHORT = 1_024
 _POOL_BYTES = 65_536
 _NO_BUDGET = 1 << 62
+_NOWHERE = (0, 0)
 _BUDGET_FLOOR = 2_000
 _BYTES_PER_HIT = 32
 WITHHELD = "WITHHELD"
@@ -69,6 +70,7 @@ class Engine:
             for anchor, owners in zip(self.table.anchors, self.table.owners, strict=True)
         ]
         self.pseudonymised = tuple(sorted({r.entity for r in ruleset.rules if r.action == "pseudonymise"}))
+        self._names = [(r.entity, r.subtype, r.id, r.action) for r in ruleset.rules]
         masked = "|".join(sorted({r.entity for r in ruleset.rules if r.action == "mask"} | {WITHHELD}))
         self._token = re.compile(
             rb"<(?:(?P<entity>%b):(?P<epoch>[a-p]{4}):[a-p]{20}|(?:%b)(?::[a-z0-9\-]{1,40})?)>"
@@ -161,6 +163,7 @@ class Engine:
     def _judge(self, view: bytes, hits: list[int]) -> tuple[list[Span], bool, bool]:
         checks, ranks, trick, low = self._checks, self._ranks, self.table.trick, (1 << SHIFT) - 1
         spans: list[Span] = []
+        covered: dict[int, tuple[int, int]] = {}
         is_tricky = has_pseudonyms = False
         for hit in hits:
             number = hit & low
@@ -169,10 +172,22 @@ class Engine:
                 continue
             end = hit >> SHIFT
             for rule, check in checks[number]:
+                # Inside what the rule just took, a further hit is work without gain.
+                low_end, high_end = covered.get(rule, _NOWHERE)
+                if low_end < end <= high_end:
+                    continue
                 found = check(view, end)
                 if found:
                     spans += [Span(f[0], f[1], ranks[rule], rule, f[2]) for f in found]
+                    covered[rule] = found[-1][:2]
         return spans, is_tricky, has_pseudonyms
+
+    def describe(self, number: int) -> tuple[str, str, str, str]:
+        """(entity, subtype, rule id, action) of a span's rule number."""
+        if number < DICTIONARY:
+            return self._names[number]
+        base, rule_id = (FOREIGN, FOREIGN_ID) if number >= FOREIGN else (DICTIONARY, DICTIONARY_ID)
+        return self.pseudonymised[number - base], "", rule_id, "pseudonymise"
 
     def settle(self, raw: bytes, spans: list[Span], epoch: str) -> list[Span]:
         """Drop spans that touch a token of an earlier run, and join spans that overlap.
@@ -184,7 +199,10 @@ class Engine:
             own = (None, epoch.encode())
             tokens = [m.span() for m in self._token.finditer(raw) if m["epoch"] in own]
             if tokens:
-                spans = [s for s in spans if not any(a < s.end and s.start < b for a, b in tokens)]
+                ends = [end for _, end in tokens]
+                # The first token that ends behind a span's start is the only one that can touch it first.
+                tokens.append((len(raw) + 1, 0))
+                spans = [s for s in spans if tokens[bisect_right(ends, s.start)][0] >= s.end]
         spans = sorted(spans)
         out: list[Span] = []
         for span in spans:

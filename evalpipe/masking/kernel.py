@@ -6,7 +6,6 @@ belong here: rules (``engine``), tokens (``plan``). Memory is bounded by the par
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,15 +13,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evalpipe.contracts import render
 from evalpipe.contracts.model import Kind, Sensitivity, Table
 from evalpipe.contracts.tables import masked, raw
 from evalpipe.masking import dictionary
 from evalpipe.masking.decode import is_json, looks_like_json
 from evalpipe.masking.engine import DICTIONARY, Span
-from evalpipe.masking.plan import Hit, MaskPlan
-
-DEFAULT_POLICY = "mask"
+from evalpipe.masking.plan import MaskPlan
+from evalpipe.masking.policy import Counts, apply_policy, policy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +29,6 @@ class MaskedPart:
     sessions: pl.DataFrame
     steps: pl.DataFrame
     redactions: pl.DataFrame
-
-
-class _Counts:
-    """Audit counts by source, field, entity, subtype and rule: rows, hits, bytes."""
-
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-
-    def add(self, source: str, column: str, hits: list[Hit], times: int = 1) -> None:
-        seen = set()
-        for hit in hits:
-            key = (source, column, hit.entity, hit.subtype, hit.rule_id)
-            row = self._rows[key]
-            row[0] += 0 if key in seen else times
-            row[1] += times
-            row[2] += hit.n_bytes * times
-            seen.add(key)
-
-    def frame(self, plan: MaskPlan) -> pl.DataFrame:
-        names = ("source", "field", "entity", "subtype", "rule_id")
-        rows = [
-            {
-                **dict(zip(names, key, strict=True)),
-                "ruleset": plan.ruleset_digest(),
-                "key_epoch": plan.key.epoch,
-                "n_rows": n[0],
-                "n_hits": n[1],
-                "n_bytes": n[2],
-            }
-            for key, n in sorted(self._rows.items())
-        ]
-        return render.frame(masked.REDACTIONS, rows)
 
 
 def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> MaskedPart:
@@ -78,7 +43,7 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
         Frames of ``masked.sessions``, ``masked.steps`` and ``masked.redactions`` (counts of this part;
         add them up over parts).
     """
-    counts = _Counts()
+    counts = Counts()
     owners = sessions.select("session_id", "source", pl.col("tenant").fill_null(""))
     steps_context = (
         steps.select("session_id")
@@ -90,9 +55,9 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
     for column in texts:
         column.find(plan, steps_context, terms)
     masked_texts = {column.name: column.rewrite(plan, steps_context, terms, counts) for column in texts}
-    out_steps = _apply_policy(steps, raw.STEPS, masked.STEPS, steps_context, plan, counts, masked_texts)
+    out_steps = apply_policy(steps, raw.STEPS, masked.STEPS, steps_context, plan, counts, masked_texts)
     session_context = sessions.select("session_id", "source", pl.col("tenant").fill_null(""))
-    out_sessions = _apply_policy(sessions, raw.SESSIONS, masked.SESSIONS, session_context, plan, counts, {})
+    out_sessions = apply_policy(sessions, raw.SESSIONS, masked.SESSIONS, session_context, plan, counts, {})
     return MaskedPart(
         out_sessions.sort(masked.SESSIONS.sort),
         out_steps.sort(masked.STEPS.sort, maintain_order=True),
@@ -102,19 +67,14 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
 
 def mask_files(files: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
     """``raw.files`` to ``masked.files``: tokens for file and member, no paths."""
-    return _apply_policy(files, raw.FILES, masked.FILES, None, plan, _Counts(), {}).sort(masked.FILES.sort)
+    return apply_policy(files, raw.FILES, masked.FILES, None, plan, Counts(), {}).sort(masked.FILES.sort)
 
 
 def mask_quarantine(quarantine: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
     """``raw.quarantine`` to ``masked.quarantine``: tokens for file, member, session and digest."""
-    return _apply_policy(quarantine, raw.QUARANTINE, masked.QUARANTINE, None, plan, _Counts(), {}).sort(
+    return apply_policy(quarantine, raw.QUARANTINE, masked.QUARANTINE, None, plan, Counts(), {}).sort(
         masked.QUARANTINE.sort
     )
-
-
-def policy_of(plan: MaskPlan, table: str, column: str) -> str:
-    """What happens to a column; a column that no policy names is masked as text."""
-    return plan.rules.fields.get(table, {}).get(column, DEFAULT_POLICY)
 
 
 # ---- text columns: per row, with the session dictionary
@@ -151,17 +111,23 @@ class _TextColumn:
 
     def find(self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms]) -> None:
         """Pass one: run the rules and learn the session's names."""
-        words = plan.rules.words
+        words, describe = plan.rules.words, plan.engine.describe
         session_ids = context["session_id"].to_list()
         for row, spans in plan.find_many(self._rows()):
             self._spans[row] = spans
             for span in spans or ():
-                entity = plan.describe(span)[0]
+                entity = describe(span.rule)[0]
                 if entity in dictionary.TEACHES and span.rule < DICTIONARY:
-                    dictionary.collect(terms.setdefault(session_ids[row], {}), entity, span.canonical, words)
+                    known = terms.setdefault(session_ids[row], {})
+                    dictionary.collect(known, entity, span.canonical, words, self._surface(row, span))
+
+    def _surface(self, row: int, span: Span) -> bytes:
+        first = int(self._offsets[row])
+        surface = bytes(self._data[first + span.start : first + span.end])
+        return b"" if surface.isascii() or b"\\" in surface else surface
 
     def rewrite(
-        self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms], counts: _Counts
+        self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms], counts: Counts
     ) -> pl.Series:
         """Pass two: add what the session taught, replace, count."""
         session_ids, tenants, sources = (context[c].to_list() for c in ("session_id", "tenant", "source"))
@@ -221,7 +187,7 @@ def _session_terms(sessions: pl.DataFrame, plan: MaskPlan) -> dict[str, dictiona
         if user_id and not _is_opaque(user_id):
             dictionary.collect(terms, "USER_ID", user_id.lower(), words)
         for span in (plan.find(workspace.encode("utf-8", "replace")) or []) if workspace else []:
-            dictionary.collect(terms, plan.describe(span)[0], span.canonical, words)
+            dictionary.collect(terms, plan.engine.describe(span.rule)[0], span.canonical, words)
         if terms:
             out[session_id] = terms
     return out
@@ -232,78 +198,3 @@ def _is_opaque(user_id: str) -> bool:
     if "@" in user_id:
         return False
     return len(user_id) > 32 or sum(c.isdigit() for c in user_id) > 4 or "_" in user_id[1:3]
-
-
-# ---- all other columns, by policy
-
-
-def _apply_policy(
-    frame: pl.DataFrame,
-    source: Table,
-    target: Table,
-    context: pl.DataFrame | None,
-    plan: MaskPlan,
-    counts: _Counts,
-    done: dict[str, pl.Series],
-) -> pl.DataFrame:
-    columns: list[pl.Series] = []
-    for name in frame.columns:
-        if name not in target:
-            continue
-        policy = policy_of(plan, source.name, name)
-        series = frame[name]
-        if name in done:
-            series = done[name]
-        elif policy.startswith("rekey:"):
-            series = _rekey(series, policy.removeprefix("rekey:"), context, plan)
-        elif policy == "mask":
-            series = _mask_labels(series, f"{source.name}.{name}", context, plan, counts)
-        elif policy == "drop":
-            continue
-        columns.append(series.alias(name))
-    return render.conform(target, pl.DataFrame(columns))
-
-
-def _rekey(series: pl.Series, kind: str, context: pl.DataFrame | None, plan: MaskPlan) -> pl.Series:
-    kind, _, scope = kind.partition("/")
-    tenants = context["tenant"] if scope and context is not None else pl.repeat("", len(series), eager=True)
-    pairs = pl.DataFrame({"value": series, "tenant": tenants})
-    distinct = pairs.unique().drop_nulls()
-    tokens = [plan.rekey(kind, value, tenant) if value else value for value, tenant in distinct.iter_rows()]
-    keyed = distinct.with_columns(pl.Series("token", tokens, dtype=pl.String))
-    return pairs.join(keyed, on=["value", "tenant"], how="left", maintain_order="left")["token"]
-
-
-def _mask_labels(
-    series: pl.Series, column: str, context: pl.DataFrame | None, plan: MaskPlan, counts: _Counts
-) -> pl.Series:
-    """Mask short labels once per distinct value, tenant and source."""
-    is_list = isinstance(series.dtype, pl.List)
-    if series.dtype != pl.String and not is_list:
-        return series
-    where = (
-        context.select("tenant", "source")
-        if context is not None
-        else pl.DataFrame({"tenant": [""] * len(series), "source": [""] * len(series)})
-    )
-    rows = where.with_columns(value=series, row=pl.int_range(len(series)))
-    flat = rows.explode("value") if is_list else rows
-    distinct = flat.group_by("value", "tenant", "source").len().drop_nulls("value").sort("value", "tenant", "source")
-    out = []
-    for value, tenant, source, n in distinct.iter_rows():
-        masked_value, hits = plan.mask_text(value, tenant)
-        counts.add(source, column, hits, n)
-        out.append(masked_value)
-    tokens = distinct.with_columns(pl.Series("masked", out, dtype=pl.String))
-    joined = flat.join(tokens, on=["value", "tenant", "source"], how="left", maintain_order="left")
-    if not is_list:
-        return joined["masked"]
-    if all(a == b for a, b in zip(distinct["value"], out, strict=True)):
-        return series
-    lists = joined.filter(pl.col("value").is_not_null()).group_by("row", maintain_order=True).agg("masked")
-    empty = pl.when(series.is_null()).then(None).otherwise(pl.lit([], dtype=pl.List(pl.String)))
-    return (
-        rows.select("row")
-        .join(lists, on="row", how="left", maintain_order="left")
-        .select(pl.coalesce("masked", empty))["masked"]
-    )

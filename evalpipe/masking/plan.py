@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from evalpipe.masking.decode import is_json, looks_like_json
-from evalpipe.masking.engine import DICTIONARY, DICTIONARY_ID, FOREIGN, FOREIGN_ID, WITHHELD, Engine, Span, engine_for
+from evalpipe.masking.engine import WITHHELD, Engine, Span, engine_for
 from evalpipe.masking.keys import TOKEN_LETTERS, MaskingKey
 from evalpipe.masking.rules import Ruleset, default_dir, load_ruleset
 
@@ -111,7 +111,8 @@ class MaskPlan:
                 token, withheld = self.withheld("json", len(raw), document=True)
                 hits += withheld
                 return token
-        hits += [Hit(*self.describe(span)[:3], span.end - span.start) for span in spans]
+        describe = self.engine.describe
+        hits += [Hit(*describe(span.rule)[:3], span.end - span.start) for span in spans]
         return out
 
     def _join(self, raw: bytes, spans: list[Span], tenant: str, *, quote_numbers: bool) -> bytes:
@@ -127,18 +128,10 @@ class MaskPlan:
 
     def token(self, span: Span, tenant: str) -> bytes:
         """What stands in a span's place."""
-        entity, subtype, _, action = self.describe(span)
+        entity, subtype, _, action = self.engine.describe(span.rule)
         if action == "mask":
             return f"<{entity}:{subtype}>".encode() if subtype else f"<{entity}>".encode()
         return f"<{entity}:{self.key.epoch}:{_letters(self.key, tenant, entity, span.canonical)}>".encode()
-
-    def describe(self, span: Span) -> tuple[str, str, str, str]:
-        """(entity, subtype, rule id, action) of a span."""
-        for base, rule_id in ((FOREIGN, FOREIGN_ID), (DICTIONARY, DICTIONARY_ID)):
-            if span.rule >= base:
-                return self.engine.pseudonymised[span.rule - base], "", rule_id, "pseudonymise"
-        rule = self.rules.rules[span.rule]
-        return rule.entity, rule.subtype, rule.id, rule.action
 
     def withheld(self, why: str, n_bytes: int, *, document: bool) -> tuple[bytes, list[Hit]]:
         """The token of a field that is not shown at all, and its count."""

@@ -10,6 +10,7 @@ from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.report import format as fmt
 from evalpipe.report.format import unit_of
 from evalpipe.report.model import Evidence
+from evalpipe.report.phrases import reasons
 from evalpipe.report.records import Metric, Slice
 
 #: Above so many versions the small multiples show the gate pair and the leading set first.
@@ -51,8 +52,10 @@ def partner_note(metric: Metric) -> str:
 
 
 def panel_caption(ev: Evidence, metric: Metric, part: Slice) -> str:
-    """What a panel says beside its marks; empty for an ordinary one."""
+    """What a panel says beside its marks: underpowered rows, or why there is none; empty otherwise."""
     rows = [e for i in range(len(ev.versions)) if (e := ev.at(metric.name, part.name, i)) is not None]
+    if not any(e.is_shown for e in rows):
+        return reasons(tuple(dict.fromkeys(code for e in rows for code in e.reasons)))
     weak = [e for e in rows if e.is_shown and e.is_underpowered]
     if not weak:
         return ""

@@ -64,7 +64,7 @@ def _value_text(group: list[Check]) -> str:
     values = [check.value for check in group if check.value is not None]
     limits = {check.limit for check in group if check.limit is not None}
     if not values:
-        return "value unavailable"
+        return ""
     low, high = fmt.number(min(values)), fmt.number(max(values))
     text = low if low == high else f"{low} to {high}"
     return f"{text}, limit {fmt.number(limits.pop())}" if len(limits) == 1 else text

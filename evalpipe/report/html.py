@@ -194,7 +194,8 @@ def _panels(ev: Evidence, group: tuple[Slice, ...]) -> list[PanelRow]:
 
 def _panel(ev: Evidence, metric: Metric, part: Slice, domain: scale.Scale) -> Markup:
     rows = [(ev.at(metric.name, part.name, i), ev.versions[i].role) for i in _panel_order(ev)]
-    return Markup(panel.panel(rows, domain))
+    is_empty = not any(estimate is not None and estimate.is_shown for estimate, _ in rows)
+    return Markup(panel.nothing(domain) if is_empty else panel.panel(rows, domain))
 
 
 def _scales(ev: Evidence) -> dict[str, scale.Scale]:

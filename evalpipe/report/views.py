@@ -200,12 +200,15 @@ def comparison_title(ev: Evidence) -> str:
 def level_rows(ev: Evidence) -> tuple[LevelCells, ...]:
     """Levels, plain rates and precision of each compared version."""
     unit = unit_of(ev.headline_metric)
+    # Plain rates are ranked among all versions, those left out of the comparison included.
+    everyone = (ev.at(ev.headline_metric, ALL, i) for i in range(len(ev.versions)))
+    n_ranked = sum(row is not None and row.raw_rank is not None for row in everyone)
     return tuple(
         LevelCells(
             version=ev.versions[row.version],
             level=fmt.level(row.theta, row.theta_lo, row.theta_hi, unit),
             raw_rate=fmt.percent(row.raw_rate) if unit is fmt.PP else fmt.number(row.raw_rate),
-            raw_rank=fmt.UNAVAILABLE if row.raw_rank is None else str(row.raw_rank),
+            raw_rank=fmt.UNAVAILABLE if row.raw_rank is None else f"{row.raw_rank} of {n_ranked}",
             missing=fmt.percent(row.missing_share),
             mde=fmt.UNAVAILABLE if row.mde is None else fmt.size(row.mde, unit),
             deff=fmt.UNAVAILABLE if row.deff is None else f"{row.deff:.2f}",

@@ -117,7 +117,8 @@ def _ranking(ev: Evidence, k: int) -> tuple[str, Phrase, tuple[Phrase, ...]]:
     n = len(leading)
     if n <= NAMED_IN_HEADLINE:
         headline = (Run("No single leader: "), *named(ev, leading), Run(" cannot be told apart"))
-        lead = (Run(f"Any of these {_word(n)} may be the best of the {k} versions compared."),)
+        any_of = "Either of these two" if n == 2 else f"Any of these {_word(n)}"
+        lead = (Run(f"{any_of} may be the best of the {k} versions compared."),)
         return "tied", headline, (lead,)
     headline = (Run(f"No single leader: {n} of the {k} versions cannot be told apart at the top"),)
     return "many_tied", headline, ((Run("Any of "), *named(ev, leading), Run(" may be the best.")),)
@@ -235,7 +236,8 @@ def gate_sentence(ev: Evidence) -> Phrase:
     return (
         Run("The release gate for "), Run(gate.candidate or "", "candidate"),
         Run(" against "), Run(gate.baseline or "", "baseline"), Run(" "),
-        Run({"pass": "passes", "fail": "fails"}.get(gate.verdict, "is inconclusive"), "strong"), Run(f": {counts[:1].lower()}{counts[1:]}."),
+        Run({"pass": "passes", "fail": "fails"}.get(gate.verdict, "is inconclusive"), "strong"),
+        Run(f": {counts[:1].lower()}{counts[1:]}."),
     )  # fmt: skip
 
 
@@ -277,7 +279,7 @@ def _are(versions: Sequence[int]) -> str:
 
 
 def _word(n: int) -> str:
-    return {2: "two", 3: "three", 4: "four"}.get(n, str(n))
+    return {3: "three", 4: "four"}.get(n, str(n))
 
 
 def _quoted(titles: Sequence[str]) -> str:

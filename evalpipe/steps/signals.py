@@ -114,9 +114,10 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
         if now is None or masked is None:  # unreachable: expected_inputs() found both
             return Committed([], {})
         around = [m for d in outcome_days(day) if (m := context.lookup("masked", d)) is not None]
+        sessions = lake.read("masked.sessions", [masked])
         outcomes = signals.session_outcomes(
             day,
-            lake.read("masked.sessions", [masked]),
+            sessions,
             lake.read("signals.session_features", [now]),
             lake.read("signals.hard", [now], columns=["session_id", "signal", "polarity", "confidence"]),
             lake.read("signals.semantic", [now], columns=["session_id", "signal", "polarity", "confidence"]),
@@ -124,6 +125,9 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
             context.criteria,
             is_settled(day, context.as_of),
         )
+        # Nothing can follow a session that has no date, so it has nothing to wait for.
+        undated = sessions.filter(~pl.col("is_dated"))["session_id"]
+        outcomes = outcomes.with_columns(pl.col("is_settled") | pl.col("session_id").is_in(undated.implode()))
         folder = lake.staging_folder(context.versions.slice_key("outcomes", day))
         staged = [] if outcomes.is_empty() else [stage_part("signals.session_outcomes", outcomes, folder, "all")]
         return Committed(staged, {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())})

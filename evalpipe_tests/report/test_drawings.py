@@ -6,14 +6,17 @@ import math
 import re
 from datetime import date
 from importlib import resources
+from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.report import build, to_html
 from evalpipe.report import format as fmt
-from evalpipe.report import to_html
+from evalpipe.report.picture import forest_picture
 from evalpipe.report.svg import forest, panel, scale, ties
 from evalpipe_tests.report import factory
 
@@ -196,3 +199,31 @@ def test_drawings_hold_no_literal_colour() -> None:
     page = to_html(factory.report())
     body = page.partition("<main>")[2].partition("<script")[0]
     assert not re.search(r"#[0-9a-fA-F]{6}\b|rgb\(|fill=\"(?!none)|stroke=\"", body)
+
+
+def test_a_metric_without_any_number_says_so_once_with_its_reason() -> None:
+    numbers = ("estimate", "lo", "hi", "lo_sim", "hi_sim", "se", "rank_lo", "rank_hi", "letters", "mde")
+    is_it = pl.col("metric") == "objective_success"
+    full = factory.changed(
+        factory.inputs(),
+        "analysis.net_improvement",
+        *(pl.when(is_it).then(None).otherwise(name).alias(name) for name in numbers),
+        status=pl.when(is_it).then(pl.lit("unavailable")).otherwise("status"),
+        reasons=pl.when(is_it).then(pl.lit(["no_outcome"])).otherwise("reasons"),
+    )
+    first = to_html(build(full)).partition('class="caps pick1')[2].partition("<details>")[0]
+    cell = re.search(r'data-m="13" data-s="0">(.*?)</div></div>', first, re.DOTALL)
+    assert cell
+    assert cell[1].count("unavailable") == 1
+    assert "no known outcome" in cell[1]
+
+
+def test_the_stand_alone_picture_is_one_escaped_svg_with_a_row_a_version() -> None:
+    rows = factory.inputs().tables["analysis.net_improvement"]
+    rows = rows.filter((pl.col("metric") == "positive_outcome") & (pl.col("slice") == "all"))
+    svg = forest_picture(rows.with_columns(version=pl.concat_str(pl.lit("<b>&\u202e"), "version")))
+    found = ElementTree.fromstring(svg)
+    assert sum(child.tag.endswith("circle") for child in found) == 8
+    assert "<b>" not in svg
+    assert "\u202e" not in svg
+    assert fmt.estimate(*rows.select("estimate", "lo", "hi").row(0), fmt.PP) in svg

@@ -300,3 +300,10 @@ def test_conditional_metrics_are_tagged_with_their_partner(page: str) -> None:
 def test_templates_travel_with_the_package() -> None:
     names = {entry.name for entry in resources.files("evalpipe.report").joinpath("templates").iterdir()}
     assert {"page.html.j2", "tokens.css", "report.css", "report.js"} <= names
+
+
+def test_plain_rates_are_a_descriptive_detail_with_their_rank(page: str) -> None:
+    detail = page.partition("Levels, plain rates and precision (descriptive)")[2].partition("</details>")[0]
+    ev = factory.report().evidence
+    for row in ev.headline:
+        assert f'<td class="num">{fmt.percent(row.raw_rate)}</td><td class="num">{row.raw_rank} of 8</td>' in detail

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources import discover, fingerprint, plan_batches, reader_versions
+from evalpipe.sources import discover, fingerprint, plan_batches, reader_versions, registry
 
 
 def test_files_below_folders_are_found_sorted_and_once(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_files_below_folders_are_found_sorted_and_once(tmp_path: Path) -> None:
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EvalpipeError, match="SOURCE_NOT_FOUND.*nowhere"):
+    with pytest.raises(EvalpipeError, match=r"SOURCE_NOT_FOUND.*nowhere"):
         discover([tmp_path / "nowhere"])
 
 
@@ -48,7 +49,7 @@ def test_batches_are_packed_by_path_without_twins(tmp_path: Path) -> None:
     files = [fingerprint(p) for p in tmp_path.iterdir()]
     batches = plan_batches(files, 100)
     assert [[f.path.name for f in batch.files] for batch in batches] == [["a"], ["b"], ["c"], ["d"]]
-    assert [[f.path.name for f in batch.files] for batch in plan_batches(files, 110)][0] == ["a", "b"]
+    assert [f.path.name for f in plan_batches(files, 110)[0].files] == ["a", "b"]
     assert plan_batches(reversed(files), 100) == batches
     assert len({batch.digest for batch in batches}) == 4
     assert plan_batches([], 100) == []
@@ -59,7 +60,8 @@ def test_a_new_reader_version_is_a_new_batch(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "a").write_text("x")
     files = [fingerprint(tmp_path / "a")]
     before = plan_batches(files, 10)[0].digest
-    monkeypatch.setattr("evalpipe.sources.discover.reader_versions", lambda: {**reader_versions(), "codex": "next"})
+    first, *others = registry.READERS
+    monkeypatch.setattr(registry, "READERS", (replace(first, version="next"), *others))
     assert plan_batches(files, 10)[0].digest != before
 
 

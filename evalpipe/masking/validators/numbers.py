@@ -16,6 +16,7 @@ _DATE = re.compile(
 )
 _BEFORE_WORD = re.compile(rb"([A-Za-z_]{1,24})[\"']?[ ]?[=:]?[ \"']{0,3}\Z")
 _NEXT_GROUP = re.compile(rb"[ \-./][0-9]")
+_PREVIOUS_GROUP = re.compile(rb"[0-9][ \-./]\Z")
 _OTHER_RUN = re.compile(rb"[0-9]{6}")
 
 
@@ -184,7 +185,8 @@ def phone_trunk(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     groups = re.findall(rb"[0-9]+", value)
     if not 2 <= len(groups) <= 5 or _NEXT_GROUP.match(v, end):
         return None
-    if max(map(len, groups)) < 3 and len(groups) != 5:
+    # Pairs are the French habit; a longer row of pairs is a table.
+    if max(map(len, groups)) < 3 and (len(groups) != 5 or _PREVIOUS_GROUP.match(v, max(0, start - 2), start)):
         return None
     if b":" in v[end : end + 1] or (len(groups) == 2 and len(groups[0]) < 3 and b"(" not in value):
         return None
@@ -196,7 +198,7 @@ def cn_mobile(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if v[start] != 0x31 or v[start + 1] not in b"3456789" or _is_inside_number(v, start, end):
         return None
     word = _BEFORE_WORD.search(v, max(0, start - 32), start)
-    if word and text(word.group(1)).lower().rsplit("_", 1)[-1] in facts.words["quantity_words"]:
+    if word and _names_quantity(text(word.group(1)).lower(), facts):
         return None
     near = v[max(0, start - 24) : start].rsplit(b"\n", 1)[-1], v[end : end + 24].split(b"\n", 1)[0]
     if any(_OTHER_RUN.search(side) for side in near) or len(set(v[start:end])) < 3:
@@ -205,6 +207,12 @@ def cn_mobile(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if rest[:3] in (b"ns", b"us ", b"ms ", b"byt", b"row"):
         return None
     return start, end, "+86" + v[start:end].decode()
+
+
+def _names_quantity(word: str, facts: Facts) -> bool:
+    stem, _, last = word.rpartition("_")
+    # "no" alone is a word of several languages; "order_no" is a field.
+    return last in facts.words["quantity_words"] or bool(stem and last in facts.words["quantity_suffixes"])
 
 
 def phone_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:

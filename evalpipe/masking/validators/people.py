@@ -24,6 +24,7 @@ _CUT = re.compile('[，。、；：！？（）()"“”「」|\n\t]|[,;:!?]|\\.
 _CJK_END = re.compile(r"(?:と申します|と言います|といいます|です|입니다|이라고|라고|님|先生|女士|小姐|同学)")
 _ENTITY_JUNK = re.compile(r"[\d_@#/\\{}\[\]<>=+*^~`$%&]")
 _NO_ADDRESS = re.compile(r"0x|https?:|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}")
+_ASIAN = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
 _ADDRESS_DIGIT = re.compile(r"\d")
 _UPPER_WORD = re.compile(r"[^\W\d_]+(?:['’.\-][^\W\d_]+)*\.?")
 
@@ -167,7 +168,7 @@ def _place(v: bytes, start: int, end: int, name: str) -> Found:
 
 
 def _is_asian(name: str) -> bool:
-    return any("぀" <= c <= "鿿" or "가" <= c <= "힣" for c in name)
+    return _ASIAN.search(name) is not None
 
 
 def _capitals(name: str, facts: Facts) -> list[str]:

@@ -21,9 +21,11 @@ _USERPASS = re.compile(
 _MYSQL = re.compile(rb"[ ]-p([^\s\"'$<-][^\s\"'<]{3,80})")
 _SSHPASS = re.compile(rb"[\"']?([^\s\"'$<][^\"'\n<]{2,80}?)[\"']?(?: |\Z)")
 _ECHO = re.compile(rb"(?:echo|printf)(?: -n)? [\"']?([^\s\"'$<|]{6,200})[\"']?[ ]?\|[ ]?\Z")
-_DATA_PAIR = re.compile(rb"\n[ \t]{2,12}([A-Za-z0-9_.\-]{1,80}): ([A-Za-z0-9+/]{8,4000}={0,2})(?=\s|\Z)")
+_DATA_PAIR = re.compile(
+    rb"[ \t]{1,12}[A-Za-z0-9_.\-]{1,80}: [\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?[ \t]{0,4}(?:\n|\Z)"
+)
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_BASE64_RUN = re.compile(rb"[A-Za-z0-9+/]{0,8000}={0,2}")
+_BASE64_RUN = re.compile(rb"[A-Za-z0-9+/]{0,4096}={0,2}")
 _DECODED_SECRET = re.compile(
     rb"(?:passw(?:or)?d|secret|token|api_?key)[\"' ]{0,3}[:=][\"' ]{0,3}[^\s\"'<$]{6,}"
     rb"|gh[pousr]_\w{20}|xox[abps]-|sk-(?:ant|proj)-|glpat-|-----BEGIN [A-Z ]{0,20}PRIVATE|AKIA[A-Z0-9]{12}"
@@ -59,7 +61,9 @@ def pem(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     if stop >= 0:
         close = v.find(b"-----", stop + 8, stop + 60)
         return [(begin, close + 5 if close >= 0 else min(len(v), stop + 60), "")]
-    body = _PEM_BODY.match(v, line + 5)
+    # Cut short: the body ends where another block begins.
+    another = v.find(b"-----BEGIN", line + 5, line + 16384)
+    body = _PEM_BODY.match(v, line + 5, another if another >= 0 else len(v))
     assert body is not None  # the pattern may be empty
     return [(begin, body.end(), "")] if body.end() - line > 45 else None
 
@@ -85,8 +89,10 @@ def url_userinfo(v: bytes, end: int, facts: Facts) -> list[Found] | None:
 
 def cookie(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """Long cookie values on the line behind ``end``."""
-    line = v.find(b"\n", end, end + 4096)
+    line = v.find(b"\n", end, end + 1024)
     stop = min(len(v), end + 4096) if line < 0 else line
+    again = v.find(b"ookie:", end, stop)
+    stop = again if again >= 0 else stop
     out = []
     for pair in _COOKIE_PAIR.finditer(v, end, stop):
         value = pair.group(2)
@@ -124,19 +130,26 @@ def echo_pipe(v: bytes, end: int, facts: Facts) -> list[Found] | None:
 
 
 def k8s_data(v: bytes, end: int, facts: Facts) -> list[Found] | None:
-    """Values under ``data:`` of a Kubernetes Secret, within 8 KB of its kind."""
+    """Values under the nearest ``data:`` of a Kubernetes Secret, up to 2 KB before or behind its kind."""
     if touches_right(v, end):
         return None
-    low = max(0, end - 4096)
-    data = v.find(b"data:\n", low, end + 4096)
+    data = v.rfind(b"data:\n", max(0, end - 2048), end)
     if data < 0:
-        return None
-    return [(m.start(2), m.end(2), "") for m in _DATA_PAIR.finditer(v, data, min(len(v), data + 8192))] or None
+        data = v.find(b"data:\n", end, end + 2048)
+    out: list[Found] = []
+    at = data + 6
+    while data >= 0 and len(out) < 64:
+        pair = _DATA_PAIR.match(v, at)
+        if pair is None:
+            break
+        out.append((pair.start(1), pair.end(1), ""))
+        at = pair.end()
+    return out or None
 
 
 def base64_run(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """A base64 run around ``end`` that decodes to something that names or holds a secret."""
-    chunk = v[max(0, end - 4000) : end]
+    chunk = v[max(0, end - 2048) : end]
     start = end - (len(chunk) - len(chunk.rstrip(_BASE64)))
     match = _BASE64_RUN.match(v, start)
     assert match is not None  # the pattern may be empty

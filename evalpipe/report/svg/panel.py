@@ -43,6 +43,14 @@ def panel(rows: Sequence[tuple[Estimate | None, str]], scale: Scale) -> str:
     return f'<svg class="panel" height="{height(len(rows))}" aria-hidden="true">{"".join(out)}</svg>'
 
 
+def nothing(scale: Scale) -> str:
+    """A panel of which no row holds a number: the word once."""
+    zero = scale.pct(0)
+    line = f'<line class="zero" x1="{zero}" x2="{zero}" y1="0" y2="100%"/>'
+    word = f'<text class="none" x="{zero}" dx="6" y="{PITCH}">unavailable</text>'
+    return f'<svg class="panel" height="{height(1)}" aria-hidden="true">{line}{word}</svg>'
+
+
 def axis(scale: Scale, unit: Unit) -> str:
     """Tick labels under a row of panels: zero and the outermost ticks that leave room."""
     places = tick_places(scale, unit)

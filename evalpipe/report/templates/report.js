@@ -97,7 +97,7 @@ if (caps) {
   var panels = $$("svg.panel", caps), ids = caps.dataset.order.split(" ");
   on($("#light"), "change", function (e) {
     panels.forEach(function (p) {
-      ids.forEach(function (id, n) { p.children[n + 1].classList.toggle("hi", id === e.target.value); });
+      ids.forEach(function (id, n) { if (p.children.length > ids.length) p.children[n + 1].classList.toggle("hi", id === e.target.value); });
     });
   });
   $$("#buttons button").forEach(function (b, n, all) {
