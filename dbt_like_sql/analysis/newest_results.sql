@@ -32,7 +32,7 @@
 -- column reasons: Reason codes behind the status.
 SELECT
   n.as_of,
-  n."window" AS window_name,
+  n.window_name,
   n.window_start,
   n.window_end,
   n.measurement,
@@ -62,4 +62,4 @@ SELECT
   n.status,
   n.reasons
 FROM analysis.net_improvement AS n
-QUALIFY n.as_of = max(n.as_of) OVER (PARTITION BY n."window", n.measurement)
+QUALIFY n.as_of = max(n.as_of) OVER (PARTITION BY n.window_name, n.measurement)

@@ -11,17 +11,17 @@
 -- column detail: One sentence.
 SELECT
   d.as_of,
-  d."window" AS window_name,
+  d.window_name,
   d.measurement,
-  d."check" AS check_name,
+  d.check_name,
   d.subject,
   d.status,
   d.value AS measured,
-  d."limit" AS bound,
+  d.bound,
   d.detail
 FROM (
   SELECT * FROM analysis.diagnostics AS a
-  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a."window", a.measurement)
+  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a.window_name, a.measurement)
 ) AS d
 WHERE d.status <> 'ok'
 ORDER BY d.measurement, window_name, check_name, d.subject

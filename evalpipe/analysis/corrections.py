@@ -11,7 +11,7 @@ import polars as pl
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import CORRECTIONS
 
-_KEY = ["as_of", "window", "measurement", "metric", "slice", "version"]
+_KEY = ["as_of", "window_name", "measurement", "metric", "slice", "version"]
 _VALUES = ("estimate", "n_sessions")
 
 

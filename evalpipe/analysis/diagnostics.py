@@ -73,7 +73,7 @@ def diagnostics_rows(
     return render.conform(DIAGNOSTICS, rows.with_columns(*stamp.columns))
 
 
-_COLUMNS = ("check", "subject", "value", "limit", "status", "detail")
+_COLUMNS = ("check_name", "subject", "value", "bound", "status", "detail")
 
 
 def _null(value: float) -> float | None:

@@ -23,7 +23,7 @@ from evalpipe.contracts.tables.analysis import GATES, NET_IMPROVEMENT, PAIRS
 from evalpipe.criteria.model import Criteria, GateCriterion
 from evalpipe.inference import gate
 
-_STAMP = ("as_of", "window", "window_start", "window_end", "measurement")
+_STAMP = ("as_of", "window_name", "window_start", "window_end", "measurement")
 #: One-sided error rate of a gate (contract of ``analysis.gates``: 95 % bounds).
 GATE_ALPHA = 0.05
 
@@ -77,7 +77,7 @@ def _require_one_analysis(numbers: pl.DataFrame, criteria: Criteria) -> None:
             f"The analysis was made under measurement {found}, the criteria are {criteria.measurement}.",
             where=f"criteria {criteria.name} {criteria.version}",
         )
-    if numbers.select("as_of", "window").n_unique() > 1:
+    if numbers.select("as_of", "window_name").n_unique() > 1:
         what = "The tables hold more than one analysis."
         raise EvalpipeError("BAD_ARGUMENT", what, fix="Pass the tables of one as-of day and window.")
 

@@ -13,7 +13,7 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables.analysis import SCORECARD
 
-_CELL = ["as_of", "window", "measurement", "metric", "slice"]
+_CELL = ["as_of", "window_name", "measurement", "metric", "slice"]
 
 
 def scorecard(tables: Mapping[str, pl.DataFrame], version: str) -> pl.DataFrame:

@@ -20,7 +20,7 @@ class Stamp:
     """The columns that lead every table of the layer, in contract order."""
 
     as_of: date
-    window: str
+    window_name: str
     window_start: date
     window_end: date
     measurement: str
@@ -47,7 +47,7 @@ class Stamp:
         Returns:
             An integer from 0 to 2**63 - 1.
         """
-        return int.from_bytes(digest(metric, slice_name, method, self.window, self.measurement)) >> 1
+        return int.from_bytes(digest(metric, slice_name, method, self.window_name, self.measurement)) >> 1
 
 
 def digest(*parts: object) -> bytes:

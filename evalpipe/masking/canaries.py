@@ -114,7 +114,7 @@ def plant_canaries(plan: MaskPlan, day: date) -> Canaries:
                         )
                     )
                     rows.append({field: json.dumps({"command": text}) if field == "arguments" else text})
-        user = expand("{a9}{d3}", seed(field, "owner")).text
+        user = expand("q{a8}{d3}", seed(field, "owner")).text
         values.append(CanaryValue("workspace", "plain", "sessions.workspace", "", "", user))
         sessions.append(_session(session_id, field, user, at, len(rows)))
         steps += [_step(session_id, n, row, at) for n, row in enumerate(rows)]

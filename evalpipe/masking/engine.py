@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import NamedTuple
 
-from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking.checks import Check, check_of
 from evalpipe.masking.decode import decoded_view, is_json, json_view, looks_like_json
-from evalpipe.masking.locate import ANY_PSEUDONYM, ANY_TRICK, SHIFT, AnchorTable, anchor_table, best_kind, locator
-from evalpipe.masking.rules import Rule, Ruleset, fixed_width, load_ruleset
-from evalpipe.masking.validators import HIT, SPAN
-from evalpipe.masking.validators.base import Facts, Found, touches_left, touches_right
+from evalpipe.masking.locate import ANY_PSEUDONYM, ANY_TRICK, SHIFT, AnchorTable, Hint, anchor_table, best_kind, locator
+from evalpipe.masking.rules import Ruleset, load_ruleset
+from evalpipe.masking.validators.base import Facts
 
 _RANK = {"high": 1, "cue": 2, "shape": 3}
 _SHORT = 1_024
 _POOL_BYTES = 65_536
 _NO_BUDGET = 1 << 62
 _NOWHERE = (0, 0)
+_END = (-1, b"")
 _BUDGET_FLOOR = 2_000
 _BYTES_PER_HIT = 32
 WITHHELD = "WITHHELD"
@@ -47,9 +47,6 @@ class Span(NamedTuple):
     canonical: str
 
 
-Check = Callable[[bytes, int], list[Found] | None]
-
-
 class Engine:
     """A rule set, compiled.
 
@@ -66,7 +63,7 @@ class Engine:
         self._ranks = [0 if r.entity == "SECRET" else _RANK[r.confidence] for r in ruleset.rules]
         # A start anchor's width differs from anchor to anchor, so a check belongs to a pair of both.
         self._checks: list[list[tuple[int, Check]]] = [
-            [(index, _check(ruleset.rules[index], anchor.pattern, self.facts)) for index in owners]
+            [(index, check_of(ruleset.rules[index], anchor.pattern, self.facts)) for index in owners]
             for anchor, owners in zip(self.table.anchors, self.table.owners, strict=True)
         ]
         self.pseudonymised = tuple(sorted({r.entity for r in ruleset.rules if r.action == "pseudonymise"}))
@@ -88,9 +85,11 @@ class Engine:
         Returns:
             Disjoint spans in order, or ``None`` if the budget of hits is exceeded.
         """
-        view = json_view(raw) if b"\\" in raw and looks_like_json(raw) and is_json(raw) else raw
+        return self._find(raw, _view(raw), epoch, None)
+
+    def _find(self, raw: bytes, view: bytes, epoch: str, hint: Hint | None) -> list[Span] | None:
         budget = _BUDGET_FLOOR + len(raw) // _BYTES_PER_HIT
-        hits = self._locator.locate(view, budget)
+        hits = self._locator.locate(view, budget, hint)
         if hits is None:
             return None
         if not hits:
@@ -125,6 +124,9 @@ class Engine:
         that asks for the beginning of a text, so no hit is lost. A text longer than ``limit`` bytes is
         withheld.
         """
+        if self._locator.batch_bytes:
+            yield from self._find_batches(rows, epoch, limit)
+            return
         pool: list[tuple[int, bytes]] = []
         size = 0
         for number, raw in rows:
@@ -142,6 +144,26 @@ class Engine:
                 yield from self._find_pooled(pool, epoch)
                 pool, size = [], 0
         yield from self._find_pooled(pool, epoch)
+
+    def _find_batches(
+        self, rows: Iterable[tuple[int, bytes]], epoch: str, limit: int
+    ) -> Iterator[tuple[int, list[Span] | None]]:
+        batch: list[tuple[int, bytes]] = []
+        size = 0
+        for number, raw in chain(rows, [_END]):
+            if len(raw) > limit:
+                yield number, None
+            else:
+                batch.append((number, raw))
+                size += len(raw)
+            if size > self._locator.batch_bytes or number == _END[0]:
+                views = [_view(raw) for _, raw in batch]
+                hints = self._locator.sieve(views)
+                for (at, raw), view, hint in zip(batch, views, hints, strict=True):
+                    spans = self._find(raw, view, epoch, hint)
+                    if spans or spans is None:
+                        yield at, spans
+                batch, size = [], 0
 
     def _find_pooled(self, pool: list[tuple[int, bytes]], epoch: str) -> Iterator[tuple[int, list[Span] | None]]:
         joined = b"\n".join(raw for _, raw in pool)
@@ -213,77 +235,13 @@ class Engine:
         return out
 
 
+def _view(raw: bytes) -> bytes:
+    return json_view(raw) if b"\\" in raw and looks_like_json(raw) and is_json(raw) else raw
+
+
 def _join(a: Span, b: Span) -> Span:
     best = min(a, b, key=lambda s: (s.rank, s.start - s.end, s.rule))
     return Span(min(a.start, b.start), max(a.end, b.end), best.rank, best.rule, best.canonical)
-
-
-def _check(rule: Rule, anchor: bytes, facts: Facts) -> Check:
-    if rule.at == "hit":
-        return _hit_check(rule, facts)
-    judge = SPAN.get(rule.validator)
-    if judge is None:
-        raise EvalpipeError("CRITERIA_INVALID", f"no validator is called {rule.validator}.", where=rule.id)
-    left, right = rule.edge != "none", rule.edge == "both"
-    if rule.at == "run":
-        low, high = rule.run
-        run = re.compile(rb"[0-9]{0,%d}" % (high + 1))
-
-        def on_run(v: bytes, end: int) -> list[Found] | None:
-            start = end - 9
-            match = run.match(v, start)
-            stop = match.end() if match else start
-            if not low <= stop - start <= high:
-                return None
-            found = judge(v, start, stop, facts)
-            return [found] if found else None
-
-        return on_run
-    value = re.compile(rule.value.encode())
-    group, ahead = min(value.groups, 1), rule.ahead
-    if rule.at == "around":
-        return _around_check(rule, value, facts)
-    width = fixed_width(anchor.decode()) if rule.at == "start" else 0
-    edge_matters = left and rule.at == "start"
-
-    def on_value(v: bytes, end: int) -> list[Found] | None:
-        begin = end - width
-        if edge_matters and touches_left(v, begin):
-            return None
-        match = value.match(v, begin, begin + width + ahead)
-        if match is None:
-            return None
-        start, stop = match.span(group)
-        if right and touches_right(v, stop):
-            return None
-        found = judge(v, start, stop, facts)
-        return [found] if found else None
-
-    return on_value
-
-
-def _around_check(rule: Rule, value: re.Pattern[bytes], facts: Facts) -> Check:
-    judge, back, ahead, right = SPAN[rule.validator], rule.back, rule.ahead, rule.edge == "both"
-
-    def on_around(v: bytes, end: int) -> list[Found] | None:
-        # A window that begins inside a number would cut it, so matches that start before the
-        # window's first byte are seen because the window begins early enough for the whole value.
-        for match in value.finditer(v, max(0, end - back), min(len(v), end + ahead)):
-            if match.start() < end <= match.end():
-                if right and (touches_right(v, match.end()) or touches_left(v, match.start())):
-                    return None
-                found = judge(v, match.start(), match.end(), facts)
-                return [found] if found else None
-        return None
-
-    return on_around
-
-
-def _hit_check(rule: Rule, facts: Facts) -> Check:
-    look = HIT.get(rule.validator)
-    if look is None:
-        raise EvalpipeError("CRITERIA_INVALID", f"no validator is called {rule.validator}.", where=rule.id)
-    return lambda v, end: look(v, end, facts)
 
 
 @lru_cache(maxsize=4)

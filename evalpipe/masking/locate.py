@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Protocol
-
-import polars as pl
 
 from evalpipe.masking.rules import MIN_LITERAL, Ruleset, literal_prefix
 
@@ -97,16 +95,31 @@ def base64_fragments(word: str) -> list[bytes]:
     return [fragment for fragment in out if len(fragment) >= 5]
 
 
-class Locator(Protocol):
-    """What both engines do."""
+#: Offsets where a literal begins, and numbers of the shapes that occur somewhere.
+Hint = tuple[list[int], list[int]]
 
-    def locate(self, view: bytes, budget: int) -> list[int] | None:
+
+class Locator(Protocol):
+    """What both engines do.
+
+    ``batch_bytes`` is how much text one sieve should see; 0 means that sieving gains nothing.
+    """
+
+    batch_bytes: int
+
+    def sieve(self, views: Sequence[bytes]) -> list[Hint | None]:
+        """What each of several texts can hold at all, for :meth:`locate`."""
+        ...
+
+    def locate(self, view: bytes, budget: int, hint: Hint | None = None) -> list[int] | None:
         """Hits in one text, unordered, or ``None`` if there are more than ``budget``."""
         ...
 
 
 class HyperscanLocator:
     """Anchors in two Hyperscan databases: literals, and shapes without a literal."""
+
+    batch_bytes = 0
 
     def __init__(self, table: AnchorTable) -> None:
         import hyperscan
@@ -118,6 +131,7 @@ class HyperscanLocator:
             (literal if len(anchor.literal) >= MIN_LITERAL else shape).append((anchor.pattern, number, flags))
         literal += [(p, table.trick, hyperscan.HS_FLAG_SINGLEMATCH) for p in TRICKS]
         literal.append((PSEUDONYM, table.pseudonym, hyperscan.HS_FLAG_SINGLEMATCH))
+        self._trick = table.trick
         self._terminated = hyperscan.ScanTerminated
         self._databases = [self._compile(hyperscan, part) for part in (literal, shape) if part]
         self._hits: list[int] = []
@@ -142,74 +156,33 @@ class HyperscanLocator:
 
         return on_hit
 
-    def locate(self, view: bytes, budget: int) -> list[int] | None:
+    def sieve(self, views: Sequence[bytes]) -> list[Hint | None]:
+        """Nothing to gain: a scan is as fast as a sieve."""
+        return [None] * len(views)
+
+    def locate(self, view: bytes, budget: int, hint: Hint | None = None) -> list[int] | None:
         """Hits in one text, unordered, or ``None`` if there are more than ``budget``."""
         hits = self._hits
         hits.clear()
-        self._budget = budget
+        self._budget = budget + len(TRICKS) + 1
         try:
             for database in self._databases:
                 database.scan(view, match_event_handler=self._on_hit)
         except self._terminated:
             return None
+        # The reserved numbers are no work, so they do not count.
+        if len(hits) > budget and sum(hit & _MASK < self._trick for hit in hits) > budget:
+            return None
         return hits.copy()
-
-
-class FallbackLocator:
-    """The same hits by ``re``: one alternation of literals finds candidates, each anchor then decides."""
-
-    def __init__(self, table: AnchorTable) -> None:
-        self._by_literal: dict[bytes, list[tuple[int, re.Pattern[bytes]]]] = {}
-        self._shapes: list[tuple[int, re.Pattern[bytes]]] = []
-        for number, anchor in enumerate(table.anchors):
-            compiled = re.compile(anchor.pattern, re.IGNORECASE if anchor.caseless else 0)
-            if len(anchor.literal) >= MIN_LITERAL:
-                self._by_literal.setdefault(anchor.literal.lower(), []).append((number, compiled))
-            else:
-                self._shapes.append((number, compiled))
-        self._literals = pl.Series([[k.decode() for k in self._by_literal]])
-        self._lengths = sorted({len(k) for k in self._by_literal})
-        self._trick, self._pseudonym = table.trick, table.pseudonym
-
-    def locate(self, view: bytes, budget: int) -> list[int] | None:
-        """Hits in one text, unordered, or ``None`` if there are more than ``budget``."""
-        hits: list[int] = []
-        for hit in self._all(view):
-            hits.append(hit)
-            if len(hits) > budget:
-                return None
-        return hits
-
-    def _all(self, view: bytes) -> Iterable[int]:
-        if ANY_TRICK.search(view):
-            yield self._trick
-        if ANY_PSEUDONYM.search(view):
-            yield self._pseudonym
-        lowered = view.lower()
-        for offset in self._candidates(lowered):
-            for length in self._lengths:
-                for number, pattern in self._by_literal.get(lowered[offset : offset + length], ()):
-                    match = pattern.match(view, offset)
-                    if match:
-                        yield match.end() << SHIFT | number
-        for number, pattern in self._shapes:
-            match = pattern.search(view)
-            while match:
-                yield match.end() << SHIFT | number
-                match = pattern.search(view, match.start() + 1)
-
-    def _candidates(self, lowered: bytes) -> Sequence[int]:
-        # A view may cut a character; a replacement of the same length keeps offsets right.
-        text = lowered.decode("utf-8", "surrogateescape")
-        if not text.isascii():
-            text = re.sub("[\udc80-\udcff]", "?", text)
-        found = pl.Series([text]).str.find_many(self._literals, overlapping=True)
-        return sorted(set(found[0].to_list()))
 
 
 @lru_cache(maxsize=4)
 def _locator(digest: str, kind: str, table: AnchorTable) -> Locator:
-    return HyperscanLocator(table) if kind == "hyperscan" else FallbackLocator(table)
+    if kind == "hyperscan":
+        return HyperscanLocator(table)
+    from evalpipe.masking.fallback import FallbackLocator
+
+    return FallbackLocator(table)
 
 
 def best_kind() -> str:

@@ -63,7 +63,7 @@ def window_of(inputs: ReportInputs) -> Window:
         EvalpipeError: ``MIXED_MEASUREMENTS`` where the tables hold more than one.
     """
     criteria = inputs.criteria
-    keys = ["as_of", "window", "window_start", "window_end", "measurement"]
+    keys = ["as_of", "window_name", "window_start", "window_end", "measurement"]
     keys += ["criteria_name", "criteria_version", "criteria_hash"]
     found: set[tuple[Any, ...]] = set()
     for name in _SCORED:

@@ -73,13 +73,13 @@ def _leak(leak: dict[str, Any] | None) -> Leak:
 def _checks(table: list[dict[str, Any]]) -> tuple[Check, ...]:
     return tuple(
         Check(
-            check=row["check"],
-            title=check_title(row["check"]),
+            check=row["check_name"],
+            title=check_title(row["check_name"]),
             subject=clean_label(row["subject"]),
             value=rounded(row["value"]),
-            limit=rounded(row["limit"]),
+            limit=rounded(row["bound"]),
             status=row["status"],
             detail=clean_label(row["detail"]),
         )
-        for row in sorted(table, key=lambda row: (row["check"], row["subject"]))
+        for row in sorted(table, key=lambda row: (row["check_name"], row["subject"]))
     )

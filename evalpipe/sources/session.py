@@ -176,11 +176,6 @@ def summarise(session: Session) -> dict[str, Any]:
             if row[NAME] is not None:
                 n_calls += 1
         elif kind == "agent":
-            model = row[MODEL]
-            # A model is credited once a turn, and sub-agents never: they run beside the agent.
-            if model is not None and row[PARENT] is None and last_answer.get(model) != turn:
-                last_answer[model] = turn
-                answered[model] += 1
             for slot in range(5):
                 value = row[INPUT + slot]
                 if value is not None:
@@ -188,6 +183,11 @@ def summarise(session: Session) -> dict[str, Any]:
         elif row[ORIGIN] in PERSON and row[PARENT] is None:
             turn += 1
         row[TURN] = turn
+        model = row[MODEL]
+        # A model is credited once a turn, and sub-agents never: they run beside the agent.
+        if model is not None and last_answer.get(model) != turn and row[PARENT] is None:
+            last_answer[model] = turn
+            answered[model] += 1
         if row[TEXT]:
             texts.append(row[TEXT])
     ranked = sorted(answered.items(), key=lambda item: (-item[1], item[0]))

@@ -141,7 +141,7 @@ def run() -> Callable[..., Scored]:
         given = {"as_of": AS_OF, "window": "28d", "window_start": FIRST_DAY, "window_end": date(2026, 2, 1), **over}
         tables = analysis.score(outcomes.with_columns(measurement=pl.lit(criteria.measurement)), criteria, **given)
         met = set(tables["analysis.net_improvement"]["reasons"].explode().drop_nulls())
-        assert met | set(tables["analysis.diagnostics"]["check"]) <= explained
+        assert met | set(tables["analysis.diagnostics"]["check_name"]) <= explained
         return tables
 
     return make
@@ -166,7 +166,7 @@ def check() -> Callable[..., dict[str, Any]]:
     """The one diagnostics row of a check."""
 
     def find(tables: Scored, name: str) -> dict[str, Any]:
-        rows = tables["analysis.diagnostics"].filter(pl.col("check") == name)
+        rows = tables["analysis.diagnostics"].filter(pl.col("check_name") == name)
         assert rows.height == 1
         return rows.row(0, named=True)
 

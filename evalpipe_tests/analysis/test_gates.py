@@ -122,7 +122,7 @@ def test_what_cannot_be_decided_is_refused(
         decide_gates(tables, with_estimand(population="equal"), A, B)
     assert error.value.code == "MIXED_MEASUREMENTS"
     numbers = tables["analysis.net_improvement"]
-    two = {**tables, "analysis.net_improvement": pl.concat([numbers, numbers.with_columns(window=pl.lit("all"))])}
+    two = {**tables, "analysis.net_improvement": pl.concat([numbers, numbers.with_columns(window_name=pl.lit("all"))])}
     with pytest.raises(EvalpipeError) as error:
         decide_gates(two, criteria, A, B)
     assert error.value.code == "BAD_ARGUMENT"

@@ -104,9 +104,28 @@ def test_canaries_are_taken_out_before_publishing() -> None:
 
 #: Rules without which nothing else would notice the value either.
 _LOST = [
-    "email", "path.home", "git.trailer", "phone.international", "phone.nanp", "card.run", "iban", "ipv4", "ipv6", "br.cpf", "github.token",
-    "gitlab.token", "anthropic.key", "stripe.key", "jwt", "kv.password", "kv.secret", "prose.password", "header.authorization", "url.password", "pem.private_key",
-]  # fmt: skip
+    "email",
+    "path.home",
+    "git.trailer",
+    "phone.international",
+    "phone.nanp",
+    "card.run",
+    "iban",
+    "ipv4",
+    "ipv6",
+    "br.cpf",
+    "github.token",
+    "gitlab.token",
+    "anthropic.key",
+    "stripe.key",
+    "jwt",
+    "kv.password",
+    "kv.secret",
+    "prose.password",
+    "header.authorization",
+    "url.password",
+    "pem.private_key",
+]
 
 
 @pytest.mark.parametrize("lost", _LOST)
@@ -150,11 +169,18 @@ def mask_order(steps: pl.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize(
     "leak",
     [
-        "write to ana.b42@mail.example.com", "gh" + "p_" + "a1B2" * 9, "4539 1488 0343 6467", "DE89370400440532013000", "/home/marcia77/x",
-        "postgres://app:tiger95100x@db/shop", "身份证 11010519491231002X", "-----BEGIN PRIVATE KEY-----\n" + "aB3dEf7Hk9" * 5, "MY_API_KEY=abc123def456ghi",
+        "write to ana.b42@mail.example.com",
+        "gh" + "p_" + "a1B2" * 9,
+        "4539 1488 0343 6467",
+        "DE89370400440532013000",
+        "/home/marcia77/x",
+        "postgres://app:tiger95100x@db/shop",
+        "身份证 11010519491231002X",
+        "-----BEGIN PRIVATE KEY-----\n" + "aB3dEf7Hk9" * 5,
+        "MY_API_KEY=abc123def456ghi",
         "ey" + "JhbGciOiJIUzI1NiJ9.ey" + "JpYXQiOjE2MDAwMDAwMDB9.aB3daB3daB3daB3daB3daB3d",
     ],
-)  # fmt: skip
+)
 def test_a_raw_row_turns_it_red(leak: str) -> None:
     canaries, part = _masked()
     steps = part.steps.with_columns(output=pl.when(pl.col("output") == "ok").then(pl.lit(leak)).otherwise("output"))
@@ -170,10 +196,16 @@ def _identity(value: str) -> str:
 
 @pytest.mark.parametrize(
     "transform",
-    [_identity, str.lower, str.upper, lambda v: v.encode().hex(), lambda v: "x" + __import__("base64").b64encode(b"ab" + v.encode()).decode(),
-     lambda v: __import__("urllib.parse").parse.quote(v, safe="")],
+    [
+        _identity,
+        str.lower,
+        str.upper,
+        lambda v: v.encode().hex(),
+        lambda v: "x" + __import__("base64").b64encode(b"ab" + v.encode()).decode(),
+        lambda v: __import__("urllib.parse").parse.quote(v, safe=""),
+    ],
     ids=["raw", "lower", "upper", "hex", "base64", "url"],
-)  # fmt: skip
+)
 def test_a_canary_is_found_in_any_disguise_and_any_column(transform: Callable[[str], str]) -> None:
     canaries, part = _masked()
     value = next(v.value for v in canaries.values if v.entity == "PERSON")

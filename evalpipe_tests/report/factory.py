@@ -46,7 +46,7 @@ def criteria(gates: tuple[GateCriterion, ...] | None = None) -> Criteria:
 
 def stamp(c: Criteria) -> dict[str, Any]:
     return {
-        "as_of": date(2026, 11, 8), "window": "28d",
+        "as_of": date(2026, 11, 8), "window_name": "28d",
         "window_start": date(2026, 10, 12), "window_end": date(2026, 11, 8),
         "measurement": c.measurement, "criteria_name": c.name, "criteria_version": c.version, "criteria_hash": c.hash,
     }  # fmt: skip
@@ -218,7 +218,7 @@ def diagnostics(c: Criteria, suspect: tuple[str, ...] = ()) -> list[dict[str, An
         ("mixed_models", "sessions", 31.0, None, "31 sessions were answered by several models and left out."),
     )
     return [
-        {**stamp(c), "check": check, "subject": subject, "value": value, "limit": limit,
+        {**stamp(c), "check_name": check, "subject": subject, "value": value, "bound": limit,
          "status": "suspect" if check in suspect else "ok", "detail": detail}
         for check, subject, value, limit, detail in rows
     ]  # fmt: skip

@@ -180,7 +180,7 @@ def test_tables_of_two_windows_are_refused() -> None:
     full = factory.inputs()
     two = pl.concat([
         full.tables["analysis.net_improvement"],
-        full.tables["analysis.net_improvement"].with_columns(window=pl.lit("all")),
+        full.tables["analysis.net_improvement"].with_columns(window_name=pl.lit("all")),
     ])  # fmt: skip
     mixed = ReportInputs(full.tables | {"analysis.net_improvement": two}, full.criteria, None, None, "0.1.0")
     with pytest.raises(Exception, match="MIXED_MEASUREMENTS"):

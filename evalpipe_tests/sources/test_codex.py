@@ -59,6 +59,16 @@ def test_a_rollout_is_described_by_its_header_and_turn_contexts(tmp_path: Path) 
     assert read.file()["rows_noise"] == 1
 
 
+def test_calls_are_credited_to_the_model_and_an_unanswered_session_keeps_its_label(tmp_path: Path) -> None:
+    c = Codex()
+    head = [c.meta(), c.wrap("turn_context", model="gpt-x"), c.says("user", "hi")]
+    calls = [c.item("function_call", name="shell", arguments="{}", call_id="k1")]
+    other = [c.wrap("turn_context", model="gpt-y"), c.says("user", "again"), c.says("assistant", "yes")]
+    for name, records, models in (("a", head, 1), ("b", head + calls, 1), ("c", head + calls + other, 2)):
+        s = Read(write(tmp_path, *records, name=name)).session
+        assert (s["model"], s["n_models"]) == ("gpt-x", models)
+
+
 @pytest.mark.parametrize("is_event_first", [False, True])
 def test_what_is_logged_as_event_and_as_item_counts_once(tmp_path: Path, is_event_first: bool) -> None:
     c = Codex()
@@ -134,6 +144,7 @@ def test_developer_messages_are_injected(tmp_path: Path) -> None:
         ('{"metadata": broken', ('{"metadata": broken', None, None, None)),
         ({"content": "x", "success": False}, ("x", None, True, None)),
         ([{"type": "output_text", "text": "y"}], ("y", None, None, None)),
+        ("execution error: No such file", ("execution error: No such file", None, None, "tool_error")),
         ("exec command rejected by user", ("exec command rejected by user", None, None, "refused")),
         ("aborted by user after 3.1s", ("aborted by user after 3.1s", None, None, "interrupted")),
         (

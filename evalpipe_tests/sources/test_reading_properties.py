@@ -47,14 +47,35 @@ CODEX = [
 ]
 OWN = [
     {
-        "evalpipe": 1, "type": "session", "session_id": "s", "agent": "a", "started_at": "2026-01-05T10:00:00Z", "trial": 1,
-        "tools": ["x"], "assignment": {"policy": "p", "unit": "user", "probability": 0.5, "epoch": "e"},
+        "evalpipe": 1,
+        "type": "session",
+        "session_id": "s",
+        "agent": "a",
+        "started_at": "2026-01-05T10:00:00Z",
+        "trial": 1,
+        "tools": ["x"],
+        "assignment": {"policy": "p", "unit": "user", "probability": 0.5, "epoch": "e"},
     },
     {"type": "step", "session_id": "s", "kind": "user", "text": "go", "at": "2026-01-05T10:00:00Z"},
-    {"type": "step", "session_id": "s", "kind": "tool", "name": "x", "arguments": {"a": 1}, "output": ["y"], "exit_code": 0},
-    {"type": "step", "session_id": "s", "kind": "agent", "text": "x", "tokens": {"input": 1, "output": 2}, "model": "m"},
+    {
+        "type": "step",
+        "session_id": "s",
+        "kind": "tool",
+        "name": "x",
+        "arguments": {"a": 1},
+        "output": ["y"],
+        "exit_code": 0,
+    },
+    {
+        "type": "step",
+        "session_id": "s",
+        "kind": "agent",
+        "text": "x",
+        "tokens": {"input": 1, "output": 2},
+        "model": "m",
+    },
     {"type": "end", "session_id": "s", "status": "error", "outcome": {"reward": 0.5, "success": False}, "cost_usd": 1},
-]  # fmt: skip
+]
 MESSAGES = [
     {"role": "system", "content": "# Airline policy"},
     {"role": "user", "content": "hi ###STOP###", "timestamp": "2026-01-05T10:00:00.5"},

@@ -174,5 +174,8 @@ def test_codex_rollouts() -> None:
     assert read.sessions["n_tool_calls"].sum() == 16 + 84 + 34
     assert read.sessions["n_turns"].sum() == 2 + 1 + 1 + 1
     assert read.codes == []
-    assert read.steps.filter(kind="tool")["exit_code"].null_count() == 0
+    calls = read.steps.filter(kind="tool", name="shell")
+    assert calls.filter(pl.col("exit_code").is_null())["error"].to_list() == ["tool_error"]
+    assert calls["output"].null_count() == 0
+    assert read.sessions["model"].null_count() == 0
     assert read.sessions["output_tokens"].null_count() == 1

@@ -161,7 +161,7 @@ def _session(
 
 
 def _result(as_of: int, measurement: str, metric: str, version: str, **more: object) -> dict[str, object]:
-    row = {"as_of": date(2026, 1, as_of), "window": "28d", "measurement": measurement, "metric": metric, "slice": "all"}
+    row = {"as_of": date(2026, 1, as_of), "window_name": "28d", "measurement": measurement, "metric": metric, "slice": "all"}
     return row | {"version": version, "status": "ok", "design": "observational"} | more
 
 
@@ -227,7 +227,7 @@ DATA: dict[str, list[Row]] = {
         _result(3, "m9", HEADLINE, "A"),
     ],
     "analysis.diagnostics": [
-        {"as_of": date(2026, 1, d), "window": "28d", "measurement": "m1", "check": c, "subject": "all", "status": s}
+        {"as_of": date(2026, 1, d), "window_name": "28d", "measurement": "m1", "check_name": c, "subject": "all", "status": s}
         for d, c, s in ((4, "srm", "suspect"), (5, "srm", "ok"), (5, "support", "suspect"))
     ],
     "analysis.gates": [

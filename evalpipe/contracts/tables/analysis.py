@@ -18,7 +18,7 @@ DESIGNS = ("randomized_session", "randomized_user", "observational")
 def _stamp() -> tuple[Column, ...]:
     return (
         Column("as_of", DATE, "Day whose trailing window is scored.", nullable=False, key=True),
-        Column("window", S, "Window: a number of days such as 28d, or all.", nullable=False, key=True),
+        Column("window_name", S, "Window: a number of days such as 28d, or all.", nullable=False, key=True),
         Column("window_start", DATE, "First day in the window.", nullable=False),
         Column("window_end", DATE, "Last day in the window.", nullable=False),
         Column("measurement", S, "Hash of extraction, outcomes and estimand.", nullable=False, key=True),
@@ -33,7 +33,7 @@ NET_IMPROVEMENT = Table(
     name="net_improvement",
     grain="one row a metric, slice and version",
     meaning="Each version's shift against the named reference, with intervals, ranks and status.",
-    sort=("as_of", "window", "measurement", "metric", "slice", "version"),
+    sort=("as_of", "window_name", "measurement", "metric", "slice", "version"),
     columns=(
         *_stamp(),
         Column("metric", S, "Metric.", nullable=False, key=True),
@@ -80,7 +80,7 @@ PAIRS = Table(
     name="pairs",
     grain="one row a metric, slice and ordered pair of versions",
     meaning="Differences between versions and whether the order of the two is established.",
-    sort=("as_of", "window", "measurement", "metric", "slice", "version", "other"),
+    sort=("as_of", "window_name", "measurement", "metric", "slice", "version", "other"),
     columns=(
         *_stamp(),
         Column("metric", S, "Metric.", nullable=False, key=True),
@@ -103,7 +103,7 @@ STRATA = Table(
     name="strata",
     grain="one row a stratum and version, for the headline metric",
     meaning="Cell means and weights behind the headline estimate, and which strata were dropped.",
-    sort=("as_of", "window", "measurement", "metric", "stratum", "version"),
+    sort=("as_of", "window_name", "measurement", "metric", "stratum", "version"),
     columns=(
         *_stamp(),
         Column("metric", S, "Metric.", nullable=False, key=True),
@@ -124,13 +124,13 @@ DIAGNOSTICS = Table(
     name="diagnostics",
     grain="one row a check of a window's design or data",
     meaning="Checks behind the causal label, each with its value, limit and verdict; passed ones are shown too.",
-    sort=("as_of", "window", "measurement", "check", "subject"),
+    sort=("as_of", "window_name", "measurement", "check_name", "subject"),
     columns=(
         *_stamp(),
-        Column("check", S, "Check.", nullable=False, key=True),
+        Column("check_name", S, "Check.", nullable=False, key=True),
         Column("subject", S, "What it was made on.", nullable=False, key=True),
         Column("value", F64, "Value."),
-        Column("limit", F64, "Limit."),
+        Column("bound", F64, "Limit."),
         Column("status", S, "ok, suspect, inconclusive or unavailable.", nullable=False, values=STATUSES),
         Column("detail", S, "One sentence.", nullable=False),
     ),
@@ -166,10 +166,10 @@ CORRECTIONS = Table(
     name="corrections",
     grain="one row a published number that changed",
     meaning="Numbers that moved after they were published, with old and new value and the inputs of both.",
-    sort=("as_of", "window", "measurement", "metric", "slice", "version", "new_receipt"),
+    sort=("as_of", "window_name", "measurement", "metric", "slice", "version", "new_receipt"),
     columns=(
         Column("as_of", DATE, "As-of day of the number.", nullable=False, key=True),
-        Column("window", S, "Window.", nullable=False, key=True),
+        Column("window_name", S, "Window.", nullable=False, key=True),
         Column("measurement", S, "Measurement.", nullable=False, key=True),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("slice", S, "Slice.", nullable=False, key=True),
@@ -188,7 +188,7 @@ SCORECARD = Table(
     name="scorecard",
     grain="one row a version and metric",
     meaning="The scorecard of one agent version, for a release manager.",
-    sort=("version", "as_of", "window", "measurement", "metric", "slice"),
+    sort=("version", "as_of", "window_name", "measurement", "metric", "slice"),
     columns=(
         *NET_IMPROVEMENT.columns,
         Column("n_better_than", I32, "Versions that it is better than.", nullable=False, low=0),

@@ -34,7 +34,7 @@ _FILE = re.compile(
     rb"|c|h|cpp)\Z"
 )
 #: Names of variables that are handed on under a password-like key.
-_HANDED_ON = (b"password", b"passwd", b"pass_", b"pwd", b"user_", b"db_", b"new_", b"get_")
+_HANDED_ON = re.compile(rb"(?:password|passwd|pass|pwd)(?:[_0-9]|\Z)|user_|db_|new_|get_", re.IGNORECASE)
 
 
 def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
@@ -59,7 +59,7 @@ def _is_password(value: bytes, key: str, v: bytes, end: int, *, quoted: bool) ->
     if quoted:
         return len(value) >= 6 or has_digit
     if _IDENTIFIER.match(value):
-        if b"." in value or value.lower().startswith(_HANDED_ON):
+        if b"." in value or _HANDED_ON.match(value):
             return False
         is_shell = _is_environment(key) and v[end - 1 : end] == b"=" and v[end : end + 1] != b" "
         return len(value) >= 4 and (has_digit or is_shell)

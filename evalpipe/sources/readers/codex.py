@@ -21,7 +21,7 @@ from evalpipe.sources.readers.base import (
     user_of,
 )
 from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession
-from evalpipe.sources.session import ERROR, Session, text_or_none
+from evalpipe.sources.session import ERROR, MODEL, Session, text_or_none
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
@@ -96,6 +96,9 @@ class CodexParser(Parser):
                 a + b for a, b in zip(session.totals, session.before_reset, strict=True)
             )
             session.stated_tokens = (max(fresh - cached, 0), output, cached, None, reasoning)
+        if all(row[MODEL] is None for row in session.rows):
+            # Nothing was answered, but the model was chosen: such sessions must not lose their label.
+            session.model = session.turn_model
         for row in session.open_calls.values():
             row[ERROR] = row[ERROR] or "no_result"
 

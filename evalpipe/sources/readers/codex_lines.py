@@ -19,6 +19,7 @@ from evalpipe.sources.session import (
     EXIT_CODE,
     IS_ERROR,
     KIND,
+    MODEL,
     OUTPUT,
     Row,
     Session,
@@ -41,6 +42,7 @@ _INJECTED = re.compile(
 _LOCAL_COMMAND = re.compile(r"\s*<user_shell_command\b")
 _IDE_REQUEST = "## My request for Codex:"
 _EXIT_TEXT = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,10})$", re.M)
+_NOT_RUN = ("execution error:", "failed to parse function arguments", "unsupported call:")
 _OUTPUT_MARK = re.compile(r"^Output:\n?", re.M)
 # The header of plain-text results; what follows is the program's own output, which may quote anything.
 _HEADER_CHARS = 400
@@ -144,6 +146,7 @@ def _call(body: Record, session: CodexSession, at: str | None) -> str:
     name = text_or_none(body.get("name")) or str(body["type"]).removesuffix("_call")
     arguments = next((body[key] for key in ("arguments", "input", "action") if body.get(key) is not None), None)
     row = tool_row(call_id, name, json_text(arguments), at)
+    row[MODEL] = session.turn_model
     session.rows.append(row)
     if str(body["type"]) in ("web_search_call", "image_generation_call"):
         row[END] = at  # run by the provider; the log never holds a result
@@ -176,30 +179,36 @@ def _put_output(row: Row, output: object) -> None:
         if type(success) is bool:
             row[IS_ERROR] = not success
         output = output.get("content", output.get("output"))
-    text = output if type(output) is str else block_text(output)
-    if text is not None and text.startswith("{") and '"metadata"' in text:
-        try:
-            inner = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            inner = {}
-        metadata = inner.get("metadata")
-        if type(metadata) is dict and type(inner.get("output")) is str:
-            row[EXIT_CODE] = exit_code(metadata.get("exit_code"))
-            text = inner["output"]
-    elif text is not None and (mark := _OUTPUT_MARK.search(text, 0, _HEADER_CHARS)):
-        if match := _EXIT_TEXT.search(text, 0, mark.start()):
-            row[EXIT_CODE] = exit_code(int(match.group(1)))
-            text = text[mark.end() :]
-    elif text is not None and (match := _EXIT_TEXT.match(text)):
-        row[EXIT_CODE] = exit_code(int(match.group(1)))
-    row[OUTPUT] = text
-    head = (text or "")[:200]
+    text = block_text(output)
+    if text is None:
+        return
+    row[OUTPUT], row[EXIT_CODE] = _unwrapped(text)
+    head = text[:200]
     if "rejected by user" in head:
         row[ERROR] = "refused"
-    elif head.startswith("aborted") or "aborted by user" in head:
+    elif head.startswith("aborted"):
         row[ERROR] = "interrupted"
     elif head.startswith("command timed out after"):
         row[ERROR] = "timeout"
+    elif head.startswith(_NOT_RUN):
+        row[ERROR] = "tool_error"
+
+
+def _unwrapped(text: str) -> tuple[str, int | None]:
+    """What the program printed, and the exit code that was logged around it."""
+    if text.startswith("{") and '"metadata"' in text:
+        try:
+            inner = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return text, None
+        metadata, output = inner.get("metadata"), inner.get("output")
+        if type(metadata) is dict and type(output) is str:
+            return output, exit_code(metadata.get("exit_code"))
+        return text, None
+    mark = _OUTPUT_MARK.search(text, 0, _HEADER_CHARS)
+    if mark and (match := _EXIT_TEXT.search(text, 0, mark.start())):
+        return text[mark.end() :], exit_code(int(match.group(1)))
+    return text, None
 
 
 def _turn_context(body: Record, session: CodexSession, _at: str | None) -> str:
