@@ -36,7 +36,7 @@ format: install ## Format the code
 	$(BIN)/ruff check --fix .
 
 bench: install ## Ratios against a peer or a limit, one script a claim
-	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 ui: install ## Open Dagster's UI on the home in .evalpipe
 	$(BIN)/evalpipe ui

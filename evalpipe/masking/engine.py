@@ -10,6 +10,7 @@ settle is withheld whole. Fails closed: a text over its budget of bytes or hits 
 from __future__ import annotations
 
 import re
+import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -59,7 +60,7 @@ class Engine:
         self.ruleset = ruleset
         self.facts = Facts(ruleset.words, ruleset.plans)
         self.table: AnchorTable = anchor_table(ruleset)
-        self._locator = locator(ruleset, self.table, kind)
+        self._locator = locator(self.table, kind)
         self._ranks = [0 if r.entity == "SECRET" else _RANK[r.confidence] for r in ruleset.rules]
         # A start anchor's width differs from anchor to anchor, so a check belongs to a pair of both.
         self._checks: list[list[tuple[int, Check]]] = [
@@ -244,7 +245,13 @@ def _join(a: Span, b: Span) -> Span:
     return Span(min(a.start, b.start), max(a.end, b.end), best.rank, best.rule, best.canonical)
 
 
-@lru_cache(maxsize=4)
 def engine_for(folder: Path, kind: str = "") -> Engine:
-    """The compiled engine of a rule-set folder, made once per process."""
-    return Engine(load_ruleset(folder), kind or best_kind())
+    """The compiled engine of a rule-set folder, made once per process and thread."""
+    return _engine(folder, kind or best_kind(), threading.get_ident())
+
+
+@lru_cache(maxsize=8)
+def _engine(folder: Path, kind: str, thread: int) -> Engine:
+    # Keyed by thread, because a locator keeps its hits and its scratch space between calls.
+    del thread
+    return Engine(load_ruleset(folder), kind)

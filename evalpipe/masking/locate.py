@@ -15,7 +15,6 @@ import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -176,20 +175,18 @@ class HyperscanLocator:
         return hits.copy()
 
 
-@lru_cache(maxsize=4)
-def _locator(digest: str, kind: str, table: AnchorTable) -> Locator:
-    if kind == "hyperscan":
-        return HyperscanLocator(table)
-    from evalpipe.masking.fallback import FallbackLocator
-
-    return FallbackLocator(table)
-
-
 def best_kind() -> str:
     """``hyperscan`` where the wheel is installed, else ``fallback``."""
     return "hyperscan" if find_spec("hyperscan") else "fallback"
 
 
-def locator(ruleset: Ruleset, table: AnchorTable, kind: str) -> Locator:
-    """A compiled locator, made once per process and rule set."""
-    return _locator(ruleset.digest, kind, table)
+def locator(table: AnchorTable, kind: str) -> Locator:
+    """Compile a locator: half a second of work, which the caller keeps.
+
+    A locator belongs to one thread: Hyperscan's scratch space must not be shared.
+    """
+    if kind == "hyperscan":
+        return HyperscanLocator(table)
+    from evalpipe.masking.fallback import FallbackLocator
+
+    return FallbackLocator(table)

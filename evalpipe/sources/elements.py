@@ -42,11 +42,12 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The document ends, or leaves the grammar, at this place."""
+    """The document ends too early, or leaves the grammar, at this place; all that follows is unread."""
 
     offset: int
     number: int
-    data: bytes
+    n_bytes: int
+    digest: str
 
 
 class _Cursor:
@@ -112,6 +113,17 @@ class _Sink:
             return None
         return TooLarge(offset, number, self.n_bytes, self._digest.hexdigest())
 
+    def broken(self, cursor: _Cursor, offset: int, number: int) -> Broken:
+        """What was taken and everything up to the end of the stream."""
+        if self._digest is None:
+            self._digest = self._hasher()
+            self._digest.update(self.data)
+            self._parts.clear()
+        while True:
+            self.take(_step(cursor, len(cursor.data) - cursor.at))
+            if not cursor.more():
+                return Broken(offset, number, self.n_bytes, self._digest.hexdigest())
+
 
 def elements(
     stream: Readable, lists: frozenset[str], max_bytes: int, hasher: Callable[[], Hasher]
@@ -136,7 +148,7 @@ def elements(
     for last in found:
         yield last
     if not isinstance(last, Broken) and cursor.peek():
-        yield Broken(cursor.offset, 0, cursor.data[cursor.at :])
+        yield _Sink(max_bytes, hasher).broken(cursor, cursor.offset, 0)
 
 
 def _members(
@@ -152,7 +164,7 @@ def _members(
         start = cursor.offset
         key, is_whole = _value(cursor, max_bytes, hasher)
         if char != b'"' or not is_whole or cursor.peek() != b":":
-            yield Broken(start, number, key.data)
+            yield key.broken(cursor, start, number)
             return
         cursor.at += 1
         name = key.data[1:-1].decode("utf-8", "replace")
@@ -168,11 +180,11 @@ def _members(
         start = cursor.offset
         value, is_whole = _value(cursor, max_bytes, hasher)
         if not is_whole:
-            yield Broken(start, number, value.data)
+            yield value.broken(cursor, start, number)
             return
         yield value.too_large(start, number) or Element(name, False, start, number, value.data)
     if not char:
-        yield Broken(cursor.offset, number + 1, b"")
+        yield _Sink(max_bytes, hasher).broken(cursor, cursor.offset, number + 1)
     cursor.at += 1
 
 
@@ -189,11 +201,11 @@ def _items(
         start = cursor.offset
         value, is_whole = _value(cursor, max_bytes, hasher)
         if not is_whole or not value.n_bytes:
-            yield Broken(start, number, value.data)
+            yield value.broken(cursor, start, number)
             return
         yield value.too_large(start, number) or Element(key, True, start, number, value.data)
     if not char:
-        yield Broken(cursor.offset, number + 1, b"")
+        yield _Sink(max_bytes, hasher).broken(cursor, cursor.offset, number + 1)
     cursor.at += 1
 
 

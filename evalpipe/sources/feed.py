@@ -96,8 +96,6 @@ def _too_large(record: TooLarge, ledger: Ledger) -> None:
 
 def _feed_odd(data: bytes, offset: int, number: int, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
     """Feed what orjson refuses: several values, broken characters, or nothing that can be read."""
-    if not data.strip():
-        return
     values, code, rest = decode(data)
     for start, end, value in values:
         ledger.n_read += 1
@@ -125,7 +123,7 @@ def _feed_document(
             _too_large(item, ledger)
         elif isinstance(item, Broken):
             ledger.n_read += 1
-            ledger.quarantine("BAD_JSON", item.offset, item.number, len(item.data), ledger.digest(item.data))
+            ledger.quarantine("BAD_JSON", item.offset, item.number, item.n_bytes, item.digest)
         elif not item.is_item:
             if item.key == reader.header_key:
                 parser.header(_header(item.data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -165,5 +166,11 @@ def test_views_map_back() -> None:
     assert decoded_view(b"plain") is None
 
 
-def test_engines_are_made_once_per_process() -> None:
+def test_engines_are_made_once_per_thread() -> None:
     assert engine_for(default_dir(), "fallback") is engine_for(default_dir(), "fallback")
+    text = "mail ana.b42@mail.example.org " * 50
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        answers = set(pool.map(lambda n: PLAN.mask_text(text)[0], range(40)))
+        others = set(pool.map(lambda n: id(engine_for(default_dir(), "fallback")), range(40)))
+    assert answers == {PLAN.mask_text(text)[0]}
+    assert id(engine_for(default_dir(), "fallback")) not in others

@@ -102,3 +102,9 @@ def test_operations_on_an_empty_queue_are_noise(tmp_path: Path) -> None:
     c = Claude()
     read = Read(write(tmp_path, c.queue("dequeue"), c.user("go"), c.queue("remove"), c.queue("popAll")))
     assert read.file()["rows_noise"] == 3
+
+
+def test_the_oldest_message_leaves_first(tmp_path: Path) -> None:
+    c = Claude()
+    steps = [c.queue("enqueue", "first"), c.queue("enqueue", "second"), c.queue("remove"), c.queue("popAll", "second")]
+    assert people(Read(write(tmp_path, c.user("go"), *steps))) == [("human", "go"), ("queued", "first")]

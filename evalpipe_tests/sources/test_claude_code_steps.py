@@ -333,7 +333,8 @@ def test_sub_agents_in_progress_lines_are_child_steps(tmp_path: Path) -> None:
     c = Claude()
 
     def progress(inner: dict[str, object]) -> dict[str, object]:
-        return c.line("progress", parentToolUseID="task1", data={"type": "agent_progress", "message": inner})
+        fields = {"parentToolUseID": "task1", "timestamp": "2026-01-05T09:59:00.000Z"}
+        return c.line("progress", data={"type": "agent_progress", "message": inner}, **fields)
 
     told = {"type": "user", "message": {"role": "user", "content": [text("look around")]}}
     asked = {

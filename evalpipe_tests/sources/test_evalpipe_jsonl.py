@@ -170,3 +170,24 @@ def test_impossible_numbers_are_unknown(tmp_path: Path) -> None:
     assert (s["assignment_probability"], s["assignment_unit"], s["trial"], s["logged_cost_usd"]) == (None,) * 4
     assert (s["input_tokens"], s["output_tokens"], s["cache_read_tokens"]) == (None, None, 3)
     assert read.rows("exit_code", "first_token_ms")[1] == (None, None)
+
+
+def test_a_session_starts_when_it_says_even_if_a_step_stands_before_it(tmp_path: Path) -> None:
+    early = step(1, "user", text="go", at="2026-01-05T10:00:07Z")
+    read = Read(write(tmp_path, {**SESSION, "session_id": "s2"}, early, SESSION))
+    s = read.sessions.row(0, named=True)
+    assert (s["session_id"], s["started_at"], s["ended_at"]) == (
+        "evalpipe_jsonl:s1",
+        datetime(2026, 1, 5, 10, tzinfo=UTC),
+        datetime(2026, 1, 5, 10, 0, 7, tzinfo=UTC),
+    )
+
+
+def test_what_a_sub_agent_is_told_opens_no_turn(tmp_path: Path) -> None:
+    read = Read(write(tmp_path, SESSION, step(1, "user", text="go"), step(2, "user", text="look", parent_id="t1")))
+    assert read.session["n_turns"] == 1
+
+
+def test_steps_without_a_session_record_have_an_unknown_agent(tmp_path: Path) -> None:
+    read = Read(write(tmp_path, SESSION, step(1, "user", session_id="s9", text="go")))
+    assert read.sessions.select("session_id", "agent").rows()[1] == ("evalpipe_jsonl:s9", "unknown")

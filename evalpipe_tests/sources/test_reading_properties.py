@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ CODEX = [
         (
             "response_item",
             {"type": "function_call_output", "call_id": "k", "output": '{"output":"x","metadata":{"exit_code":1}}'},
+        ),
+        (
+            "response_item",
+            {"type": "custom_tool_call_output", "call_id": "j", "output": {"content": "x", "success": True}},
         ),
         ("event_msg", {"type": "token_count", "info": {"total_token_usage": {"input_tokens": 5, "output_tokens": 2}}}),
         ("event_msg", {"type": "turn_aborted", "reason": "interrupted"}),
@@ -160,6 +165,50 @@ def test_fields_of_any_type_never_crash_a_reader(seed: int) -> None:
             {"_config": {}, **SIMULATION}, json.dumps(strange({"_config": {"domain": "x"}, **SIMULATION}, choose))
         )
     read(data)
+
+
+def places(value: Any) -> list[tuple[Any, ...]]:
+    """Paths of all inner values."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [(), *[(key, *rest) for key, member in inner for rest in places(member)]]
+
+
+def put(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    copy = value.copy()
+    copy[place[0]] = put(value[place[0]], place[1:], new)
+    return copy
+
+
+def as_lines(records: list[Any]) -> bytes:
+    return lines(*[json.dumps(record) for record in records])
+
+
+def as_array(records: list[Any]) -> bytes:
+    return json.dumps(records).encode()
+
+
+def as_document(records: list[Any]) -> bytes:
+    return json.dumps(records[0]).encode()
+
+
+@pytest.mark.parametrize(
+    ("records", "to_bytes"),
+    [(CLAUDE, as_lines), (CODEX, as_lines), (OWN, as_lines), (TAU[0], as_array), ([TAU[1]], as_document)],
+    ids=["claude", "codex", "own", "tau", "tau2"],
+)
+def test_every_single_field_may_be_anything(records: list[Any], to_bytes: Callable[[list[Any]], bytes]) -> None:
+    for at, record in enumerate(records):
+        for place in places(record):
+            members = []
+            for n, new in enumerate(STRANGE):
+                data = to_bytes([*records[:at], put(record, place, new), *records[at + 1 :]])
+                for session_id in (b'"s1"', b'"c1"', b'"s"'):
+                    data = data.replace(b": " + session_id, b': "%d"' % n)  # so that each variant counts
+                members.append((str(n), data))
+            found = read(tar(members))
+            assert found.files.height == len(STRANGE)
 
 
 @settings(max_examples=120, deadline=None)

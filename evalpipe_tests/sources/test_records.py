@@ -100,9 +100,11 @@ def cut(
     return list(elements(Stream(data, piece), lists, max_bytes, HASHER))
 
 
+TEXTS = st.text(max_size=6) | st.text('"\\\\{}[],: é', max_size=8)
+
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=12,
 )
 
@@ -138,6 +140,9 @@ def test_members_of_an_object_come_out_whole(value: dict[str, object], piece: in
 def test_any_bytes_end(data: bytes, start: bytes, piece: int) -> None:
     found = cut(start + data, piece=piece)
     assert found == cut(start + data)
+    if found and isinstance(last := found[-1], Broken):
+        rest = (start + data)[last.offset :]
+        assert (last.n_bytes, last.digest) == (len(rest), HASHER(rest).hexdigest())
     assert not any(isinstance(f, Broken) for f in found[:-1])
 
 

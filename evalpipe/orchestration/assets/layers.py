@@ -52,6 +52,7 @@ class LandingConfig(dg.Config):
     key=LANDING,
     group_name="raw",
     kinds=_KINDS,
+    backfill_policy=SINGLE_RUN,  # a range of a group is refused if one asset in it has no policy
     description="Files that were not seen before, parsed once; their sessions wait by day for their slices.",
 )
 def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResult[Any]:

@@ -11,6 +11,7 @@ import dagster as dg
 
 from evalpipe.contracts.tables import TABLES
 from evalpipe.orchestration.assets.layers import asset_key
+from evalpipe.orchestration.partitions import SINGLE_RUN
 from evalpipe.orchestration.resources import HomeResource, WarehouseResource
 from evalpipe.steps.publish import publish
 from evalpipe.steps.report import make_report
@@ -44,7 +45,7 @@ def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
         *(_model_spec(model, models) for model in models),
     ]
 
-    @dg.multi_asset(name="publish", specs=specs)
+    @dg.multi_asset(name="build_warehouse", specs=specs, backfill_policy=SINGLE_RUN)
     def build(home: HomeResource, warehouse: WarehouseResource) -> Iterator[Any]:
         with home.open() as context:
             result = publish(context, connect=warehouse.connect)
@@ -98,6 +99,7 @@ _NO_ASSET = ("analysis.gates", "analysis.corrections", "analysis.scorecard")
     group_name="report",
     deps=[PUBLICATION],
     kinds={"html"},
+    backfill_policy=SINGLE_RUN,
     description="The newest comparison as one page that opens offline, with Markdown and JSON beside it.",
 )
 def latest_report(home: HomeResource) -> dg.MaterializeResult[Any]:
