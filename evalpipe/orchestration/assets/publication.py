@@ -71,7 +71,7 @@ def _model_spec(model: SqlModel, models: Sequence[SqlModel]) -> dg.AssetSpec:
     columns = lineage(model, models)
     return dg.AssetSpec(
         asset_key(model.name),
-        deps=[PUBLICATION, *(asset_key(name) for name in model.depends_on if name not in _NO_ASSET)],
+        deps=[PUBLICATION, *(asset_key(name) for name in model.depends_on if _is_asset(name))],
         group_name="warehouse",
         kinds={"duckdb", "sql"},
         code_version=model.digest,
@@ -88,6 +88,11 @@ def _model_spec(model: SqlModel, models: Sequence[SqlModel]) -> dg.AssetSpec:
             "dagster/column_schema": dg.TableSchema(columns=[dg.TableColumn(name) for name in columns]),
         },
     )
+
+
+def _is_asset(table: str) -> bool:
+    # Tables of schema ``meta`` are written by the build itself.
+    return table not in _NO_ASSET and not table.startswith("meta.")
 
 
 #: Append-only tables and on-demand tables are not assets of the nightly graph.

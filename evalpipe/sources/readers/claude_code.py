@@ -128,7 +128,7 @@ def _describe(session: ClaudeSession, record: Record) -> None:
 
 
 def _recognise(record: Record) -> bool:
-    kind = record.get("type")
+    kind = str(record.get("type"))
     if kind in HANDLERS:
         return type(record.get("sessionId")) is str
     return kind in ("file-history-snapshot", "summary") and ("messageId" in record or "leafUuid" in record)

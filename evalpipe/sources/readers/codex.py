@@ -104,7 +104,7 @@ class CodexParser(Parser):
 
 
 def _recognise(record: Record) -> bool:
-    if record.get("type") in _ENVELOPES:
+    if str(record.get("type")) in _ENVELOPES:
         return type(record.get("payload")) is dict
     is_header = "id" in record and "timestamp" in record and "type" not in record
     return is_header and ("git" in record or "instructions" in record)
