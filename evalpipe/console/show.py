@@ -107,7 +107,9 @@ def table(rows: Sequence[Mapping[str, object]], *, title: str | None = None, num
     elif _natural_width(rows) > out.width:
         _records(rows, title)
         return
-    drawn = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = Table(
+        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for name in rows[0]:
         is_number = name in numeric or isinstance(rows[0][name], (int, float))
         # A number that is broken over two lines is read as two numbers.

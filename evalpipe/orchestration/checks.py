@@ -18,7 +18,6 @@ from evalpipe.steps.analysis import latest, tables_of
 from evalpipe.steps.publish import published_manifests
 from evalpipe.steps.slices import read_days
 
-
 #: Tables whose slices are profiled; rules for them stand in ``data/quality``.
 PROFILED = ("masked.sessions", "masked.files", "signals.session_features", "signals.session_outcomes")
 

@@ -15,8 +15,8 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.steps.context import Context
 from evalpipe.store.manifest import STEP_TABLES, Manifest, digest_of
-from evalpipe.store.sql_models import SqlModel, load_models
 from evalpipe.store.meta import CriteriaRow, Provenance
+from evalpipe.store.sql_models import SqlModel, load_models
 from evalpipe.store.warehouse import Connect, PublishResult, Warehouse
 
 #: Tables that grow by appended files and have no manifest.

@@ -108,4 +108,3 @@ def _leak(masked: list[Manifest]) -> dict[str, Any] | None:
         "canaries_planted": sum(leak["canaries_planted"] for leak in leaks),
         "canaries_counted": sum(leak["canaries_counted"] for leak in leaks),
     }
-

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -100,8 +99,8 @@ def days(world: World) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def home(cli: Cli, days: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(cli: Cli, days: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home into which everything but the late files was run. Tests read it and leave it as it is."""
     made = tmp_path_factory.mktemp("home") / "home"
     cli("run", *days, "--home", made)
-    yield made
+    return made

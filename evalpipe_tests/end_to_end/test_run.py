@@ -40,9 +40,7 @@ def test_the_same_input_gives_the_same_bytes_in_another_home_and_another_order(
     assert files_of(other / "lake") == files_of(home / "lake")
 
 
-def test_a_late_file_moves_its_days_and_leaves_a_correction(
-    cli: Cli, home: Path, world: World, tmp_path: Path
-) -> None:
+def test_a_late_file_moves_its_days_and_leaves_a_correction(cli: Cli, home: Path, world: World, tmp_path: Path) -> None:
     copy = tmp_path / "home"
     shutil.copytree(home, copy)
     before = files_of(copy / "lake")
@@ -109,7 +107,8 @@ def test_rows_of_two_measurements_are_never_in_one_number(cli: Cli, home: Path, 
     both = cli.rows(copy, "SELECT count(DISTINCT measurement) AS n FROM analysis.net_improvement")
     assert both == [{"n": 2}]
     per_session = cli.rows(
-        copy, "SELECT max(n) AS n FROM (SELECT count(*) AS n FROM signals.session_outcomes GROUP BY session_id, measurement)"
+        copy,
+        "SELECT max(n) AS n FROM (SELECT count(*) AS n FROM signals.session_outcomes GROUP BY session_id, measurement)",
     )
     assert per_session == [{"n": 1}]
 

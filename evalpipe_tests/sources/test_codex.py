@@ -143,6 +143,7 @@ def test_developer_messages_are_injected(tmp_path: Path) -> None:
         ('{"a": 1}', ('{"a": 1}', None, None, None)),
         ('{"metadata": broken', ('{"metadata": broken', None, None, None)),
         ({"content": "x", "success": False}, ("x", None, True, None)),
+        ({"content": "x", "success": "no"}, ("x", None, None, None)),
         ([{"type": "output_text", "text": "y"}], ("y", None, None, None)),
         ("execution error: No such file", ("execution error: No such file", None, None, "tool_error")),
         ("exec command rejected by user", ("exec command rejected by user", None, None, "refused")),

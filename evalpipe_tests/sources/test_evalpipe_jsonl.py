@@ -191,3 +191,14 @@ def test_what_a_sub_agent_is_told_opens_no_turn(tmp_path: Path) -> None:
 def test_steps_without_a_session_record_have_an_unknown_agent(tmp_path: Path) -> None:
     read = Read(write(tmp_path, SESSION, step(1, "user", session_id="s9", text="go")))
     assert read.sessions.select("session_id", "agent").rows()[1] == ("evalpipe_jsonl:s9", "unknown")
+
+
+def test_any_step_may_state_times_and_the_first_token(tmp_path: Path) -> None:
+    times = {"started_at": "2026-01-05T10:00:01Z", "ended_at": "2026-01-05T10:00:04Z"}
+    read = Read(
+        write(tmp_path, SESSION, step(1, "agent", text="x", first_token_ms=250, **times), step(2, "graph", name="plan"))
+    )
+    first, second = read.steps.rows(named=True)
+    assert (first["first_token_ms"], (first["ended_at"] - first["started_at"]).total_seconds()) == (250, 3)
+    assert (second["kind"], second["name"]) == ("graph", "plan")
+    assert (second["is_error"], second["arguments"], second["started_at"]) == (None, None, None)

@@ -161,7 +161,13 @@ def _session(
 
 
 def _result(as_of: int, measurement: str, metric: str, version: str, **more: object) -> dict[str, object]:
-    row = {"as_of": date(2026, 1, as_of), "window_name": "28d", "measurement": measurement, "metric": metric, "slice": "all"}
+    row = {
+        "as_of": date(2026, 1, as_of),
+        "window_name": "28d",
+        "measurement": measurement,
+        "metric": metric,
+        "slice": "all",
+    }
     return row | {"version": version, "status": "ok", "design": "observational"} | more
 
 

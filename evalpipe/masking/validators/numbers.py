@@ -15,6 +15,7 @@ _DATE = re.compile(
     rb"(?:0?[1-9]|[12][0-9]|3[01])[-/.](?:0?[1-9]|[12][0-9]|3[01])[-/.](?:[0-9]{2}|[12][0-9]{3})(?:\Z|[ T,])"
 )
 _BEFORE_WORD = re.compile(rb"([A-Za-z_]{1,24})[\"']?[ ]?[=:]?[ \"']{0,3}\Z")
+_EXTENSION = re.compile(rb" ?(?:x|ext\.? ?)[0-9]{1,6}")
 _NEXT_GROUP = re.compile(rb"[ \-./][0-9]")
 _PREVIOUS_GROUP = re.compile(rb"[0-9][ \-./]\Z")
 _OTHER_RUN = re.compile(rb"[0-9]{6}")
@@ -40,7 +41,14 @@ def _is_inside_number(v: bytes, start: int, end: int) -> bool:
         return True
     if before in b".-" and start > 1 and v[start - 2] in WORD:
         return True
-    return after in b".-" and end + 1 < len(v) and v[end + 1] in WORD
+    # "-Office" behind a number is a remark, "-7" is more of the number.
+    return after in b".-" and v[end + 1 : end + 2].isdigit()
+
+
+def _extension_end(v: bytes, end: int) -> int:
+    """Behind an extension such as ``x4587``, if one follows a phone number."""
+    found = _EXTENSION.match(v, end)
+    return found.end() if found else end
 
 
 def _issuer_fits(digits: str, facts: Facts) -> bool:
@@ -66,7 +74,7 @@ def card_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 
 def iban(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """An account number: the country's length and mod 97 (ISO 13616); the match is cut to length."""
-    want = facts.plans["iban_lengths"].get(v[start : start + 2].decode())
+    want = facts.plans["iban_lengths"].get(v[start : start + 2].decode().upper())
     if want is None or (start and v[start - 1] in WORD):
         return None
     stop, kept = start, b""
@@ -79,7 +87,7 @@ def iban(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     rearranged = kept[4:] + kept[:4]
     if int("".join(str(int(chr(c), 36)) for c in rearranged)) % 97 != 1:
         return None
-    return start, stop, kept.decode()
+    return start, stop, kept.decode().upper()
 
 
 def cn_id(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -135,7 +143,7 @@ def phone_international(v: bytes, start: int, end: int, facts: Facts) -> Found |
     # The match may run into what follows; the longest cut whose length fits the plan is taken.
     stop = end
     while stop - start >= 8:
-        digits = _digits(v[start:stop].replace(b"(0)", b""))
+        digits = _digits(v[start:stop].replace(b"(0)", b"")).removeprefix("00")
         if _plan_fits(digits, facts):
             break
         cut = max(v.rfind(c, start, stop) for c in (b" ", b"-", b".", b"/", b"("))
@@ -146,6 +154,7 @@ def phone_international(v: bytes, start: int, end: int, facts: Facts) -> Found |
             stop -= 1
     else:
         return None
+    stop = _extension_end(v, stop)
     after = v[stop] if stop < len(v) else 0x20
     if after in WORD or (after == 0x2E and v[stop + 1 : stop + 2].isdigit()):
         return None
@@ -168,9 +177,11 @@ def phone_national(v: bytes, start: int, end: int, facts: Facts) -> Found | None
     value = v[start:end]
     if value.count(b"(") != value.count(b")"):
         start += value.count(b"(") > value.count(b")") and value[:1] == b"("
+    digits = _digits(v[start:end])
+    end = _extension_end(v, end)
     if _is_inside_number(v, start, end) or (end < len(v) and v[end : end + 1] in (b"/", b"%")):
         return None
-    return start, end, _digits(v[start:end])
+    return start, end, digits
 
 
 def phone_trunk(v: bytes, start: int, end: int, facts: Facts) -> Found | None:

@@ -20,12 +20,33 @@ from evalpipe.sources.readers.base import (
     json_text,
     normal_time,
 )
-from evalpipe.sources.session import Row, Session, count, exit_code, number_or_none, small_count, text_or_none
+from evalpipe.sources.session import (
+    ARGUMENTS,
+    END,
+    EXIT_CODE,
+    FIRST_TOKEN,
+    IS_ERROR,
+    NAME,
+    OUTPUT,
+    START,
+    Row,
+    Session,
+    count,
+    exit_code,
+    number_or_none,
+    small_count,
+    text_or_none,
+)
 
 SOURCE = "evalpipe_jsonl"
 MARKER = "evalpipe"
 
 _ORIGIN_OF_KIND = {"user": "human", "tool": "tool", "system": "system"}
+#: Fields that few kinds of steps have besides tool calls.
+_CALL_FIELDS = frozenset({
+    "name", "arguments", "output", "exit_code", "is_error", "started_at", "ended_at", "first_token_ms",
+})  # fmt: skip
+_NO_TOKENS = (None,) * 5
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT_FIELDS = (
     "agent_release", "model", "user_id", "tenant", "workspace", "scenario", "task_id", "harness",
@@ -89,34 +110,51 @@ def _assignment(value: object, session: Session) -> None:
 
 
 def _step(record: Record, session: Session) -> str:
-    kind = record.get("kind")
+    get = record.get
+    kind = get("kind")
     if kind not in STEP_KINDS:
         return BAD_FIELD
-    origin = record.get("origin", _ORIGIN_OF_KIND.get(kind, "agent"))
-    error = record.get("error")
-    text = record.get("text")
+    origin = get("origin", _ORIGIN_OF_KIND.get(kind, "agent"))
+    error, text = get("error"), get("text")
     if origin not in STEP_ORIGINS or (error is not None and error not in STEP_ERRORS):
         return BAD_FIELD
     if text is not None and type(text) is not str:
         return BAD_FIELD
-    start = normal_time(record.get("started_at")) or normal_time(record.get("at"))
-    end = normal_time(record.get("ended_at")) or normal_time(record.get("at"))
-    step_id = record.get("step_id")
-    tokens = record.get("tokens")
+    at = normal_time(get("at"))
+    # fmt: off
     row: Row = [
-        step_id if type(step_id) is str else str(len(session.rows)),
-        text_or_none(record.get("parent_id")), 0, kind, origin, text_or_none(record.get("name")), text,
-        json_text(record.get("arguments")), json_text(record.get("output")), exit_code(record.get("exit_code")),
-        record.get("is_error") if type(record.get("is_error")) is bool else None, error, start, end,
-        count(record.get("first_token_ms")), text_or_none(record.get("model")),
-        *([count(tokens.get(name)) for name in _TOKENS] if type(tokens) is dict else [None] * 5),
-    ]  # fmt: skip
+        text_or_none(get("step_id")) or str(len(session.rows)), text_or_none(get("parent_id")), 0, kind, origin,
+        None, text, None, None, None, None, error, at, at, None, text_or_none(get("model")), *_tokens(get("tokens")),
+    ]
+    # fmt: on
+    if not record.keys().isdisjoint(_CALL_FIELDS):
+        _call(record, row, at)
     session.rows.append(row)
     session.n_messages += 1
-    for at in (start, end):
-        if at is not None:
-            session.see(at)
+    if row[START] is not None:
+        session.see(row[START])
+    if row[END] is not None and row[END] is not row[START]:
+        session.see(row[END])
     return KEPT
+
+
+def _call(record: Record, row: Row, at: str | None) -> None:
+    """The fields that calls have beyond what all steps have; other kinds may have them too."""
+    row[NAME] = text_or_none(record.get("name"))
+    row[ARGUMENTS] = json_text(record.get("arguments"))
+    row[OUTPUT] = json_text(record.get("output"))
+    row[EXIT_CODE] = exit_code(record.get("exit_code"))
+    flag = record.get("is_error")
+    row[IS_ERROR] = flag if type(flag) is bool else None
+    row[START] = normal_time(record.get("started_at")) or at
+    row[END] = normal_time(record.get("ended_at")) or at
+    row[FIRST_TOKEN] = count(record.get("first_token_ms"))
+
+
+def _tokens(value: object) -> tuple[int | None, ...]:
+    if type(value) is not dict:
+        return _NO_TOKENS
+    return tuple([count(value.get(name)) for name in _TOKENS])
 
 
 def _end(record: Record, session: Session) -> str:
