@@ -43,7 +43,7 @@ def session_features(
     """
     parts = [
         _turn_counts(turns),
-        _call_counts(calls, hard),
+        _call_counts(steps, calls, hard),
         repairs.command_counts(calls),
         _repair_counts(calls, hard, max_fix_steps),
         _said(semantic),
@@ -66,14 +66,18 @@ def _turn_counts(turns: pl.DataFrame) -> pl.DataFrame:
     return turns.group_by("session_id").agg(n_human_turns=pl.len(), language=pl.col("lang").first())
 
 
-def _call_counts(calls: pl.DataFrame, hard: pl.DataFrame) -> pl.DataFrame:
+def _call_counts(steps: pl.DataFrame, calls: pl.DataFrame, hard: pl.DataFrame) -> pl.DataFrame:
     counts = calls.group_by("session_id").agg(n_tool_calls=pl.len())
     names = {
         "n_command_errors": "command_error", "n_check_failures": "check_failure",
-        "n_interrupts": "interrupt", "n_refused_calls": "call.rejected",
+        "n_refused_calls": "call.rejected",
     }  # fmt: skip
     events = hard.group_by("session_id").agg(**{c: (pl.col("signal") == s).sum() for c, s in names.items()})
-    return counts.join(events, on="session_id", how="full", coalesce=True)
+    # A refusal and the stop that the harness logs with it are one signal and two messages; counts are of messages.
+    stops = steps.filter((pl.col("origin") == "interrupt") & pl.col("parent_id").is_null())
+    stops = stops.group_by("session_id").agg(n_interrupts=pl.len())
+    out = counts.join(events, on="session_id", how="full", coalesce=True)
+    return out.join(stops, on="session_id", how="full", coalesce=True)
 
 
 def _repair_counts(calls: pl.DataFrame, hard: pl.DataFrame, max_steps: int) -> pl.DataFrame:

@@ -5,7 +5,6 @@ Belongs here: the hot loop. Does not belong here: opening files, formats, frames
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -50,14 +49,7 @@ def _feed_lines(
             _too_large(block, ledger)
             yield stream.n_read, block.number + 1
             continue
-        # No cycles are made here, and the collector would walk all records read so far again and again.
-        is_collecting = gc.isenabled()
-        gc.disable()
-        try:
-            _feed_block(block, parser, ledger, watch)
-        finally:
-            if is_collecting:
-                gc.enable()
+        _feed_block(block, parser, ledger, watch)
         yield stream.n_read, block.number + len(block.lines)
 
 

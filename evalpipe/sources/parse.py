@@ -9,9 +9,10 @@ every file and archive member, whatever the bytes.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 
 from evalpipe.sources.chunk import ChunkBuilder
@@ -38,6 +39,28 @@ def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
     Raises:
         EvalpipeError: ``ROWS_UNACCOUNTED`` if a reader loses a record.
     """
+    chunks = _chunks(batch, options)
+    while True:
+        with _collector_paused():
+            chunk = next(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the cycle collector out: reading makes no cycles, and it would walk all rows again and again."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
+def _chunks(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
     builder = ChunkBuilder(options)
     for file in batch.files:
         for _ in _read_file(file, options, builder):

@@ -213,9 +213,8 @@ def _tar_members(source: Peeked) -> Iterator[tuple[str, _Section | None, str]]:
     while block := _exactly(source, _TAR_BLOCK):
         if not block.strip(b"\0"):
             continue
-        try:
-            info = tarfile.TarInfo.frombuf(block, "utf-8", "replace")
-        except tarfile.HeaderError:
+        info = _header(block)
+        if info is None:
             if not is_lost:
                 yield _distinct("", used), None, "UNREADABLE_FILE"
             is_lost = True
@@ -234,6 +233,15 @@ def _tar_members(source: Peeked) -> Iterator[tuple[str, _Section | None, str]]:
             section.drain()
         else:
             long_name = ""
+
+
+def _header(block: bytes) -> tarfile.TarInfo | None:
+    try:
+        info = tarfile.TarInfo.frombuf(block, "utf-8", "replace")
+    except tarfile.HeaderError:
+        return None
+    # A negative size can be written down, and would make the reader go back or on for ever.
+    return info if info.size >= 0 else None
 
 
 def _exactly(source: Peeked, size: int) -> bytes:

@@ -130,7 +130,12 @@ def _kernel(task: _Task) -> _Out:
         sessions = pl.concat([pl.read_parquet(task.sessions), canaries.sessions])
         steps = pl.concat([pl.read_parquet(task.steps), canaries.steps])
         masked = masking.mask_part(sessions, steps, task.plan)
-        report = masking.leak_check(masked.sessions, masked.steps, canaries, masked.redactions, task.plan)
+        # Staged first, so that the check reads the very bytes that would be published.
+        clean_sessions, clean_steps = masking.drop_canaries(masked.sessions, masked.steps)
+        staged.append(stage_part("masked.sessions", clean_sessions, task.folder, task.label))
+        staged.append(stage_part("masked.steps", clean_steps, task.folder, task.label))
+        staged_files = [part.path for part in staged]
+        report = masking.leak_check(masked.sessions, masked.steps, canaries, masked.redactions, task.plan, staged_files)
         is_clean = report.passed
         leak = {
             "findings": [asdict(finding) for finding in report.findings],
@@ -138,11 +143,7 @@ def _kernel(task: _Task) -> _Out:
             "canaries_planted": report.canaries_planted,
             "canaries_counted": report.canaries_counted,
         }
-        if is_clean:
-            clean_sessions, clean_steps = masking.drop_canaries(masked.sessions, masked.steps)
-            redactions = masking.drop_canary_counts(masked.redactions)
-            staged.append(stage_part("masked.sessions", clean_sessions, task.folder, task.label))
-            staged.append(stage_part("masked.steps", clean_steps, task.folder, task.label))
+        redactions = masking.drop_canary_counts(masked.redactions)
     if task.files is not None:
         files = masking.mask_files(pl.read_parquet(task.files), task.plan)
         staged.append(stage_part("masked.files", files, task.folder, task.label))

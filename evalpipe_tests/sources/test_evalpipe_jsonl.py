@@ -202,3 +202,12 @@ def test_any_step_may_state_times_and_the_first_token(tmp_path: Path) -> None:
     assert (first["first_token_ms"], (first["ended_at"] - first["started_at"]).total_seconds()) == (250, 3)
     assert (second["kind"], second["name"]) == ("graph", "plan")
     assert (second["is_error"], second["arguments"], second["started_at"]) == (None, None, None)
+
+
+def test_the_example_in_the_docs_is_read_whole(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "evalpipe-jsonl.md"
+    example = page.read_text("utf-8").partition("```json\n")[2].partition("```")[0]
+    read = Read(write(tmp_path, example))
+    assert read.codes == []
+    s = read.session
+    assert (s["n_turns"], s["n_tool_calls"], s["is_objective_success"], s["logged_cost_usd"]) == (1, 1, True, 0.01)

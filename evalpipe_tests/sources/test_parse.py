@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
 from datetime import date
@@ -262,3 +263,16 @@ def test_many_bad_rows_are_handed_on_before_the_end(tmp_path: Path, monkeypatch:
     assert len(read.chunks) > 1
     assert read.quarantine["line"].sort().to_list() == list(range(2, 302))
     assert read.quarantine.select(pl.col("byte_offset").n_unique()).item() == 300
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_collector_is_left_as_it_was(tmp_path: Path, is_on: bool) -> None:
+    batch = plan_batches([fingerprint(write(tmp_path, Claude().user("a")))], 1)[0]
+    was_on = gc.isenabled()
+    try:
+        (gc.enable if is_on else gc.disable)()
+        for _ in parse_batch(batch, OPTIONS):
+            assert gc.isenabled() == is_on
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if was_on else gc.disable)()

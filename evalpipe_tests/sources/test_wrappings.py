@@ -107,6 +107,17 @@ def test_a_damaged_header_is_reported_and_later_members_are_read(tmp_path: Path)
     assert read.quarantine.select("member", "code").rows() == [("(damaged)", "UNREADABLE_FILE")]
 
 
+def test_a_negative_size_is_a_damaged_header(tmp_path: Path) -> None:
+    data = bytearray(tar([("a.jsonl", log("a")), ("b.jsonl", log("b"))]))
+    data[124:136] = b"\xff" * 12
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    (tmp_path / "x.tar").write_bytes(data)
+    read = Read(tmp_path)
+    assert read.session["session_id"] == "claude_code:b"
+    assert read.codes == ["UNREADABLE_FILE"]
+
+
 @pytest.mark.parametrize("compress", [lambda b: b, gzip.compress, ZSTD.compress])
 def test_a_cut_archive_keeps_its_whole_members(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     noise = random.Random(1).randbytes(600_000).hex().encode()

@@ -148,7 +148,7 @@ SESSION_FEATURES = Table(
         Column("n_first_try_successes", I32, "Distinct commands whose first run succeeded.", nullable=False, low=0, timing=POST),
         Column("n_retries", I32, "Runs of a command beyond its first.", nullable=False, low=0, timing=POST),
         Column("n_self_repairs", I32, "Errors whose command later succeeded without a user turn between.", nullable=False, low=0, timing=POST),
-        Column("n_interrupts", I32, "Times the user stopped the agent.", nullable=False, low=0, timing=POST),
+        Column("n_interrupts", I32, "Interrupt messages, those that a harness logs with a refused call included.", nullable=False, low=0, timing=POST),
         Column("n_refused_calls", I32, "Tool calls that the user refused.", nullable=False, low=0, timing=POST),
         Column("n_confirmations", I32, "Explicit confirmations.", nullable=False, low=0, timing=POST),
         Column("n_praise", I32, "Praise.", nullable=False, low=0, timing=POST),
