@@ -2,7 +2,8 @@
 
 Simulates one day of 17,000 sessions of about 25 KB (limit 60 s, 2 GB), and one of 2,000 sessions of
 about 470 KB (limit 45 s, 1 GB), each in a new home, and runs the job ``nightly`` on it. Memory is the
-sum over the process and its workers of what is resident, sampled ten times a second.
+sum over the process and its workers of what is resident, a page that several share counted once
+(proportional set size), sampled five times a second.
 
     python benchmarks/night.py [simulated|realistic]
 """
@@ -38,15 +39,16 @@ with open_runner(settings.load(home=Path(sys.argv[1]))) as runner:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process and its descendants; pages that they share count for each."""
+    """Resident memory of a process and its descendants, shared pages counted once."""
     total, todo = 0, [pid]
     while todo:
         now = todo.pop()
         try:
-            total += int(Path(f"/proc/{now}/statm").read_text().split()[1]) * 4096
+            rollup = Path(f"/proc/{now}/smaps_rollup").read_text()
+            total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) * 1024
             for task in Path(f"/proc/{now}/task").iterdir():
                 todo += [int(child) for child in (task / "children").read_text().split()]
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
     return total / 1e6
 
@@ -67,7 +69,7 @@ def run(name: str, folder: Path) -> None:
         nonlocal peak
         while child.poll() is None:
             peak = max(peak, resident_mb(child.pid))
-            time.sleep(0.1)
+            time.sleep(0.2)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -45,8 +45,8 @@ class Settings:
     criteria: str = "default"
     first_day: date = date(2023, 1, 1)
     workers: int = 2
-    batch_bytes: int = 64_000_000
-    part_bytes: int = 32_000_000
+    batch_bytes: int = 32_000_000
+    part_bytes: int = 12_000_000
     max_record_bytes: int = 64_000_000
     duckdb_memory: str = "512MB"
 

@@ -17,6 +17,10 @@ from evalpipe.steps.progress import sink
 from evalpipe.store.landing import LANDED, LandedPart, StagedBatch, stage_chunk
 
 
+#: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
+_RESTART_BYTES = 100_000_000
+
+
 @dataclass(slots=True)
 class LandingResult:
     """What one landing did.
@@ -89,6 +93,9 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
                 result.days.add(part.day)
         bar.advance("reading", sum(file.n_bytes for file in task.batch.files))
     bar.finish("reading")
+    if result.n_bytes > _RESTART_BYTES:
+        # Workers keep what their allocator once took; the next step starts with small ones.
+        context.engine.close()
     return result
 
 

@@ -77,5 +77,10 @@ def criteria(**outcomes: Any) -> Criteria:
 
 
 def later(*rows: tuple[str | None, str | None, str, datetime]) -> pl.DataFrame:
-    schema = {"user_id": pl.String, "workspace": pl.String, "session_id": pl.String, "started_at": pl.Datetime("us", "UTC")}
+    schema = {
+        "user_id": pl.String,
+        "workspace": pl.String,
+        "session_id": pl.String,
+        "started_at": pl.Datetime("us", "UTC"),
+    }
     return pl.DataFrame(list(rows), schema=schema, orient="row")

@@ -36,7 +36,9 @@ def test_the_prefilter_lets_every_example_through(rule: errors.Rule, example: di
     more = {"command": example["command"]} if "command" in example else {"arguments": json.dumps({"file_path": "a"})}
     tools = ["Read"] if example.get("known") is False else None
     talk = Talk(tools=tools).user("go")
-    talk.tool(example["tool"], example["output"], exit_code=example.get("exit"), is_error=example.get("flagged"), **more)
+    talk.tool(
+        example["tool"], example["output"], exit_code=example.get("exit"), is_error=example.get("flagged"), **more
+    )
     found = calls.tool_calls(*frames(talk))
     assert found["status"].item() == rule.status
     if rule.status != "ok":
@@ -136,6 +138,14 @@ def test_the_log_speaks_first() -> None:
     for error in ("refused", "interrupted", "cascade", "no_result", "api_error", "tool_error", "timeout"):
         talk.tool("Bash", "FAIL", command="ls", error=error)
     found = calls.tool_calls(*frames(talk))
-    assert found["status"].to_list() == ["refused", "interrupted", "cascade", "no_result", "no_result", "error", "error"]
+    assert found["status"].to_list() == [
+        "refused",
+        "interrupted",
+        "cascade",
+        "no_result",
+        "no_result",
+        "error",
+        "error",
+    ]
     assert found["category"].to_list()[-1] == "timeout"
     assert found["is_command"].to_list() == [False] * 5 + [True] * 2

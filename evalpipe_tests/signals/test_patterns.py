@@ -82,7 +82,10 @@ def test_examples_of_a_zone(zone: text.Zone) -> None:
 
 def test_examples_of_context_flags() -> None:
     examples = rulefiles.load("context.toml")["examples"]
-    for flag, yes, no in (("prev_agent_question", "question", "no_question"), ("agent_claimed_done", "claim", "no_claim")):
+    for flag, yes, no in (
+        ("prev_agent_question", "question", "no_question"),
+        ("agent_claimed_done", "claim", "no_claim"),
+    ):
         assert context.agent_flags(pl.Series(examples[yes]))[flag].all()
         assert not context.agent_flags(pl.Series(examples[no]))[flag].any()
 

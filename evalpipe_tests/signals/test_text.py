@@ -48,7 +48,7 @@ def test_mask_tokens_are_not_markup_and_do_not_break_zones() -> None:
 
 
 def test_pasted_logs_and_code_leave_no_prose() -> None:
-    pasted = "Traceback (most recent call last):\n  File \"a.py\", line 1\nTypeError: it is not working\n```\nfails\n```\n$ make all"
+    pasted = 'Traceback (most recent call last):\n  File "a.py", line 1\nTypeError: it is not working\n```\nfails\n```\n$ make all'
     assert text.prose_positions(pasted)[0].strip() == ""
 
 
@@ -66,7 +66,9 @@ def test_a_window_keeps_the_match_and_its_length(message: str, start: int, lengt
 
 
 def test_a_window_never_cuts_a_mask_token() -> None:
-    message = "a" * 50 + " <EMAIL_ADDRESS:a:qkzvqkzvqkzvqkzv> " + "it fails" + " <PERSON:a:qkzvqkzvqkzvqkzv> " + "b" * 50
+    message = (
+        "a" * 50 + " <EMAIL_ADDRESS:a:qkzvqkzvqkzvqkzv> " + "it fails" + " <PERSON:a:qkzvqkzvqkzvqkzv> " + "b" * 50
+    )
     start = message.index("it fails")
     for chars in range(9, 90):
         low, high = ids.window(message, start, start + 8, chars)

@@ -152,6 +152,11 @@ def test_an_image_alone_is_a_turn_without_text(tmp_path: Path) -> None:
             "proceed, the user said:\nuse the other file",
             ("refused", "use the other file", None, None),
         ),
+        (
+            "Permission for this tool use was denied. The tool use was rejected (for an edit: nothing was "
+            "written). The user said:\nnot this one",
+            ("refused", "not this one", None, None),
+        ),
         ("The user doesn't want to proceed with this tool use. STOP.", ("refused", None, None, None)),
         ("Exit code 127\nls: not found", (None, None, "Exit code 127\nls: not found", 127)),
         ("Exit code 1", (None, None, "Exit code 1", 1)),

@@ -15,7 +15,7 @@ COMPACTION_START = "This session is being continued from a previous conversation
 INTERRUPT_START = "[Request interrupted by user"
 
 #: Text after this in a refused call's result is what the user typed as the reason.
-_REASON_MARK = "the user said:\n"
+_REASON_MARK = re.compile(r"[Tt]he user said:\s*\n")
 
 _BY_TAG = {
     "command-name": "command",
@@ -40,7 +40,10 @@ _CONTEXT = (
 )
 _LEADING = re.compile(rf"\s*{_CONTEXT}", re.S)
 _TRAILING = re.compile(rf"(?:\s*{_CONTEXT})+\s*\Z", re.S)
-_REFUSED = re.compile(r"The user doesn['’]t want to (?:proceed with this tool use|take this action)")
+_REFUSED = re.compile(
+    r"The user doesn['’]t want to (?:proceed with this tool use|take this action)"
+    r"|Permission for this tool use was denied\. The tool use was rejected"  # what newer releases write
+)
 _EXIT = re.compile(r"Exit code (-?\d{1,10})(?:\n|\Z)")
 
 
@@ -87,8 +90,8 @@ def failure(text: str) -> tuple[str | None, str | None, int | None]:
         is_timeout = text.startswith("Command timed out", match.end())
         return ("timeout" if is_timeout else None), None, code if -(2**31) <= code < 2**31 else None
     if _REFUSED.match(text):
-        _, mark, reason = text.partition(_REASON_MARK)
-        return "refused", (reason.strip() or None) if mark else None, None
+        mark = _REASON_MARK.search(text)
+        return "refused", (text[mark.end() :].strip() or None) if mark else None, None
     if text.startswith("<tool_use_error>Sibling tool call errored"):
         return "cascade", None, None
     if text.startswith(INTERRUPT_START):
