@@ -16,7 +16,6 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.store.landing import LANDED, LandedPart, StagedBatch, stage_chunk
 
-
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
 _RESTART_BYTES = 100_000_000
 

@@ -61,7 +61,7 @@ def count_apart(rows: list[str]) -> Counter[str]:
                 n["calls"] += b["type"] == "tool_use"
                 if b["type"] == "tool_result" and b.get("is_error"):
                     n["errors"] += 1
-                    n["refused"] += str(b["content"]).startswith("The user doesn't want to proceed")
+                    n["refused"] += "The tool use was rejected" in str(b["content"])[:200]
                     n["exit"] += str(b["content"]).startswith("Exit code ")
             if line["type"] == "progress" and line["data"].get("message", {}).get("type") == "assistant":
                 n["sub_calls"] += sum(b["type"] == "tool_use" for b in line["data"]["message"]["message"]["content"])
