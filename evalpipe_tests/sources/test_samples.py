@@ -59,9 +59,13 @@ def count_apart(rows: list[str]) -> Counter[str]:
                 )
             for b in blocks:
                 n["calls"] += b["type"] == "tool_use"
+                if b["type"] == "tool_result":
+                    start = re.sub(r"^\[\{.*?'text': ['\"]", "", str(b["content"]))
+                    n["refused"] += bool(
+                        re.match(r"The user doesn't want to proceed|Permission for this tool use", start)
+                    )
                 if b["type"] == "tool_result" and b.get("is_error"):
                     n["errors"] += 1
-                    n["refused"] += "The tool use was rejected" in str(b["content"])[:200]
                     n["exit"] += str(b["content"]).startswith("Exit code ")
             if line["type"] == "progress" and line["data"].get("message", {}).get("type") == "assistant":
                 n["sub_calls"] += sum(b["type"] == "tool_use" for b in line["data"]["message"]["message"]["content"])
