@@ -82,7 +82,7 @@ def test_claude_code_counts_agree_with_a_count_made_apart(bundle: Read) -> None:
         calls=(is_tool & main & pl.col("name").is_not_null()).sum(),
         sub_calls=(is_tool & sub).sum(),
         errors=(main & pl.col("is_error")).sum(),
-        refused=(pl.col("error") == "refused").sum(),
+        refused=(main & (pl.col("error") == "refused")).sum(),
         exit=(main & pl.col("exit_code").is_not_null()).sum(),
     ).row(0, named=True)
     assert found == dict(expected)
