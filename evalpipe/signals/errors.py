@@ -208,5 +208,6 @@ def _first_line(region: str) -> tuple[int, int]:
 
 def signature(verdict: Verdict, output: str) -> str:
     """What makes two failures the same: category and first line of the evidence, numbers blanked."""
-    line = output[verdict.start : verdict.end].strip().split("\n", 1)[0][:200]
+    end = output.find("\n", verdict.start)
+    line = output[output.rfind("\n", 0, verdict.start) + 1 : end if end >= 0 else None].strip()[:200]
     return f"{verdict.status}:{verdict.category}:" + re.sub(r"0x[0-9a-f]+|\d+", "#", line.lower())
