@@ -174,10 +174,7 @@ def _ranking(rows: pl.DataFrame, metric: str, truth: Truth) -> None:
 
 
 def _report_path(settings: Settings) -> Path:
-    from evalpipe.steps.report import folder
+    from evalpipe.steps.report import make_report
 
     with open_context(settings) as context:
-        manifest = analysis_step.latest(context, "all")
-        if manifest is None:
-            raise EvalpipeError("NO_RESULT", "the demo has no report", where=str(settings.home))
-        return folder(context, manifest) / "report.html"
+        return make_report(context, window="all").html
