@@ -162,6 +162,8 @@ def open_home(settings: Settings) -> Settings:
             raise EvalpipeError("HOME_INCOMPATIBLE", what, where=str(settings.home))
         return replace(settings, first_day=date.fromisoformat(found["first_day"]))
     settings.home.mkdir(parents=True, exist_ok=True)
+    # Dagster's history names source paths, and masked text is still personal data.
+    settings.home.chmod(0o700)
     # A link is atomic and keeps the first of two processes that make the home at once.
     draft = settings.home / f".home.{os.getpid()}"
     draft.write_text(json.dumps({"layout": HOME_LAYOUT, "first_day": settings.first_day.isoformat()}), "utf-8")

@@ -116,11 +116,13 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
             if not tables[name].is_empty()
         ]
         stats = {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())}
-        new = context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats=stats)
         if old is not None and old_numbers is not None:
-            changed = analysis.corrections(old_numbers, tables[_NUMBERS], old.content, new.content)
+            # Appended first: the file is named by its content, so a run that is killed here appends it
+            # again in vain, while one killed after the commit would never know that a number moved.
+            content = Manifest(key, inputs, code_version, tuple(item.part for item in staged)).content
+            changed = analysis.corrections(old_numbers, tables[_NUMBERS], old.content, content)
             context.lake.append("analysis.corrections", changed)
-        result.made[day] = new
+        result.made[day] = context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats=stats)
     bar.finish("analysis")
     return result
 

@@ -14,6 +14,7 @@ from evalpipe import sources
 from evalpipe.sources import Batch, ReadOptions
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
+from evalpipe.steps.slices import run_quietly
 from evalpipe.store.landing import LANDED, LandedPart, StagedBatch, stage_chunk
 
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
@@ -78,7 +79,7 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
     tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest)) for batch in batches]
     bar = sink()
     bar.start("reading", result.n_bytes, "bytes")
-    for task, staged in zip(tasks, context.engine.map(_parse, tasks, weight=_weight_of), strict=True):
+    for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
         context.landing.commit(
             staged,
             files=[(file.digest, file.n_bytes) for file in task.batch.files],
@@ -100,6 +101,11 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
 
 def _weight_of(task: _Task) -> int:
     return sum(file.n_bytes for file in task.batch.files)
+
+
+def _parse_quietly(task: _Task) -> StagedBatch:
+    staged: StagedBatch = run_quietly(_parse, task)
+    return staged
 
 
 def _parse(task: _Task) -> StagedBatch:

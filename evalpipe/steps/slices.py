@@ -6,9 +6,11 @@ how parts become a slice.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
@@ -152,11 +154,35 @@ def _weight_of(guarded: _Guarded) -> int:
 
 
 def _call(guarded: _Guarded) -> Any:
-    """Run a kernel; an error with a code comes back as a value, so that other days go on."""
+    """Run a kernel; its failure comes back as a value, so that other days go on."""
     try:
-        return guarded.kernel(guarded.task)
+        return run_quietly(guarded.kernel, guarded.task)
     except EvalpipeError as error:
         return error
+
+
+def run_quietly(kernel: Callable[[Any], Any], task: Any) -> Any:
+    """Run a kernel so that no text of a log leaves it in an exception.
+
+    Messages of libraries quote values (a failed cast prints the column), and an exception goes to the
+    terminal and into Dagster's history. Only its class and the place in our code are kept.
+
+    Args:
+        kernel: What works on raw or masked text.
+        task: Its one argument.
+
+    Raises:
+        EvalpipeError: The kernel's own, or ``RUN_FAILED`` for any other exception.
+    """
+    try:
+        return kernel(task)
+    except EvalpipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its message may quote a log
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in frames if "evalpipe" in Path(frame.filename).parts] or frames[-1:]
+        place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
+        raise EvalpipeError("RUN_FAILED", f"a kernel raised {type(error).__name__}", where=place) from None
 
 
 def _values(outs: Sequence[Out | EvalpipeError]) -> list[Out]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from evalpipe_tests.end_to_end.conftest import Cli, times_of
@@ -148,3 +149,50 @@ def test_a_late_file_reaches_a_day_long_computed(
     again = cli.json("run", late, logs, "--home", home, "--undated-as", "2026-01-07")
     assert again["days_made"] == []
     assert set(before) - set(times_of(home / "lake")) == set()
+
+
+def test_one_deeply_nested_argument_stops_nothing(cli: Cli, tmp_path: Path) -> None:
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    rows = _session("deep", "2026-01-05T10:00:00Z")
+    rows.append({"type": "step", "session_id": "deep", "step_id": "3", "kind": "tool", "name": "x", "arguments": deep})
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    _write(logs / "a.jsonl", *rows)
+    _write(logs / "b.jsonl", *_session("good", "2026-01-05T11:00:00Z"))
+    cli("run", logs, "--home", tmp_path / "home")
+    assert cli.rows(tmp_path / "home", "SELECT count(*) AS n FROM masked.sessions") == [{"n": 2}]
+
+
+def test_a_secret_beside_an_underscore_is_masked_in_every_field(cli: Cli, tmp_path: Path) -> None:
+    secret = "AKIA" + "Q3EGRV7LMZN2XWTB"
+    rows = _session("s", "2026-01-05T10:00:00Z")
+    rows[1]["text"] = f"see backup_{secret}.tar"
+    rows.append(
+        {"type": "step", "session_id": "s", "step_id": "3", "kind": "tool", "name": f"mcp__{secret}",
+         "arguments": {f"k_{secret}": f"v_{secret}"}, "output": f"{secret}_old", "is_error": True}
+    )  # fmt: skip
+    home = tmp_path / "home"
+    cli("run", _write(tmp_path / "a.jsonl", *rows), "--home", home)
+    for path in home.rglob("*"):
+        if path.is_file() and home / "lake" / "raw" not in path.parents:
+            assert secret.encode() not in path.read_bytes(), path.name
+            if path.suffix == ".parquet":
+                assert secret not in str(pl.read_parquet(path).to_dicts()), path.parent.name
+
+
+def test_some_days_of_a_landed_range_can_be_made_alone(cli: Cli, tmp_path: Path) -> None:
+    rows = [row for d in range(5, 10) for row in _session(f"s{d}", f"2026-01-{d:02d}T10:00:00Z")]
+    home = tmp_path / "home"
+    log = _write(tmp_path / "a.jsonl", *rows)
+    first = cli.json("run", log, "--home", home, "--days", "2026-01-05..2026-01-06")
+    assert set(first["days_made"]) >= {"2026-01-05", "2026-01-06"}
+    assert "2026-01-09" not in first["days_made"]
+    rest = cli.json("run", log, "--home", home)
+    assert "2026-01-09" in rest["days_made"]
+    assert cli.json("run", log, "--home", home)["days_made"] == []
+
+
+def test_the_home_is_closed_to_others(ugly: tuple[Path, Path, dict[str, Any]]) -> None:
+    assert ugly[1].stat().st_mode & 0o077 == 0

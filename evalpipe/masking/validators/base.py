@@ -14,7 +14,8 @@ from typing import Any
 #: Start, end (bytes) and the canonical value that a pseudonym is made of.
 Found = tuple[int, int, str]
 
-WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+# No underscore: people and programs join words with it, as in `backup_<key>.tar` or `mcp__<key>`.
+WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 ALNUM = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 DIGITS = b"0123456789"
 _GLUE = re.compile(

@@ -6,6 +6,7 @@ that only one format needs.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -112,7 +113,11 @@ def json_text(value: object) -> str | None:
     """Arguments as JSON text; text is kept as it is."""
     if value is None or type(value) is str:
         return value
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        # orjson reads deeper than it writes; the standard library writes what orjson read.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def block_text(content: object) -> str | None:
