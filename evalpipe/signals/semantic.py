@@ -3,7 +3,7 @@
 Belongs here: which turns are read, one row a turn and signal, spans and snippets. Does not belong
 here: wording (``data/patterns``), matching (``patterns``), repeated requests and tasks (``roles``).
 
-A turn is read when an agent acted before it: what opens a session cannot be feedback. Of several
+A turn is read when an agent acted on an earlier one: what opens a session cannot be feedback. Of several
 patterns of one signal in a turn the most precise one makes the row.
 """
 

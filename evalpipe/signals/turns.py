@@ -23,7 +23,8 @@ def human_turns(steps: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row a turn, in order: ``row`` (UInt32), ``session_id, seq, turn, text, prose, is_plain,
-        lang, has_agent`` (an agent or a tool acted before), ``prev_turn_seq``, ``prev_agent_seq``
+        lang, has_agent`` (an agent or a tool acted on an
+        earlier turn), ``prev_turn_seq``, ``prev_agent_seq``
         (agent message since the previous turn, null if none), ``prev_agent_question``,
         ``agent_claimed_done``.
     """
@@ -36,12 +37,14 @@ def human_turns(steps: pl.DataFrame) -> pl.DataFrame:
         agent_seq=pl.when(speaks).then("seq").forward_fill().over("session_id"),
         act_seq=pl.when(acts).then("seq").forward_fill().over("session_id"),
         turn_seq=pl.when(is_turn).then("seq").forward_fill().shift(1).over("session_id"),
+        first_seq=pl.when(is_turn).then("seq").min().over("session_id"),
     ).with_row_index("place")  # fmt: skip
     turns = marked.filter("is_turn")
     agent = pl.col("agent_seq") > pl.col("turn_seq").fill_null(-1)
     turns = turns.select(
         "session_id", "seq", "turn", "place",
-        has_agent=pl.col("act_seq").is_not_null(),
+        # An agent that greets has not answered anybody yet.
+        has_agent=(pl.col("act_seq") > pl.col("first_seq")).fill_null(value=False),
         prev_turn_seq="turn_seq",
         prev_agent_seq=pl.when(agent).then("agent_seq"),
     ).with_row_index("row")  # fmt: skip
