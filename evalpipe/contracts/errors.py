@@ -95,6 +95,11 @@ QUARANTINE_CODES = _codes(
 
 #: Codes of errors that stop a command.
 ERROR_CODES = _codes(
+    Code(
+        "BAD_READER",
+        "A reader that another package adds cannot be used.",
+        "Mend or remove the package whose entry point in the group evalpipe.readers is named.",
+    ),
     Code("SOURCE_NOT_FOUND", "A source path does not exist.", "Check the path.", Exit.USAGE),
     Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
     Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),

@@ -16,7 +16,7 @@ from evalpipe.sources.elements import Broken, Element, elements
 from evalpipe.sources.ledger import Ledger
 from evalpipe.sources.lines import Block, TooLarge, line_blocks
 from evalpipe.sources.readers.base import KEPT, NOISE, NOT_A_RECORD, Parser, Reader
-from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
+from evalpipe.sources.streams import BLOCK, STREAM_ERRORS, Member, Peeked
 
 #: Called for each kept record with code-independent facts: offset, line, bytes.
 Watch = Callable[[int, int, bytes], None]
@@ -32,9 +32,8 @@ def feed(
 
     A stream that breaks is quarantined ``UNREADABLE_FILE``; what was read before it is kept.
     """
-    steps = _feed_document if reader.is_document else _feed_lines
     try:
-        yield from steps(member, stream, reader, parser, ledger, watch)
+        yield from _FEEDS[reader.shape](member, stream, reader, parser, ledger, watch)
         ledger.n_bytes = stream.n_read
     except STREAM_ERRORS:
         ledger.n_bytes = stream.n_read
@@ -91,16 +90,8 @@ def _feed_odd(data: bytes, offset: int, number: int, parser: Parser, ledger: Led
     values, code, rest = decode(data)
     for start, end, value in values:
         ledger.n_read += 1
-        part = data[start:end]
         status = parser.feed(value) if type(value) is dict else NOT_A_RECORD
-        if status is KEPT:
-            ledger.n_kept += 1
-            if watch is not None:
-                watch(offset + start, number, part)
-        elif status is NOISE:
-            ledger.n_noise += 1
-        else:
-            ledger.quarantine(status, offset + start, number, len(part), ledger.digest(part))
+        _note(status, data[start:end], offset + start, number, ledger, watch)
     if code:
         ledger.n_read += 1
         ledger.quarantine(code, offset + rest, number, len(data) - rest, ledger.digest(data[rest:]))
@@ -125,8 +116,96 @@ def _feed_document(
                 # The header stands after the records: fetch it first.
                 parser.header(_late_header(member, reader, ledger))
             is_headed = True
-            _feed_odd(item.data, item.offset, item.number, parser, ledger, watch)
+            _feed_value(item.data, item.offset, item.number, parser, ledger, watch)
             yield stream.n_read, item.number + 1
+
+
+def _feed_whole(
+    member: Member, stream: Peeked, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None
+) -> Iterator[Progress]:
+    limit = ledger.options.max_record_bytes
+    parts: list[bytes] = []
+    n_bytes = 0
+    while block := stream.read(BLOCK):
+        n_bytes += len(block)
+        parts.append(block)
+        if n_bytes > limit:
+            digest = ledger.hasher()
+            for part in parts:
+                digest.update(part)
+            parts.clear()
+            while block := stream.read(BLOCK):
+                n_bytes += len(block)
+                digest.update(block)
+            _too_large(TooLarge(0, 1, n_bytes, digest.hexdigest()), ledger)
+            return
+    _feed_value(b"".join(parts), 0, 1, parser, ledger, watch)
+    yield stream.n_read, 2
+
+
+def _feed_text(
+    member: Member, stream: Peeked, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None
+) -> Iterator[Progress]:
+    limit = ledger.options.max_record_bytes
+    held: list[bytes] = []
+    n_held = start = 0
+    number = 1
+
+    def close() -> None:
+        data = b"\n".join(held)
+        if not data.strip():
+            return
+        ledger.n_read += 1
+        try:
+            record = {"text": data.decode()}
+        except UnicodeDecodeError:
+            ledger.quarantine("BAD_ENCODING", start, number, len(data), ledger.digest(data))
+            return
+        _note(parser.feed(record), data, start, number, ledger, watch)
+
+    for block in line_blocks(stream, limit, ledger.hasher):
+        if isinstance(block, TooLarge):
+            _too_large(block, ledger)
+            yield stream.n_read, block.number + 1
+            continue
+        offset = block.offset
+        for index, line in enumerate(block.lines):
+            if held and (reader.cut(line) or n_held + len(line) > limit):
+                close()
+                held.clear()
+                n_held = 0
+            if not held:
+                start, number = offset, block.number + index
+            held.append(line)
+            n_held += len(line) + 1
+            offset += len(line) + 1
+        yield stream.n_read, block.number + len(block.lines)
+    if held:
+        close()
+
+
+def _feed_value(data: bytes, offset: int, number: int, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+    """Feed one value of a document; what orjson refuses goes the slow way."""
+    try:
+        record = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        _feed_odd(data, offset, number, parser, ledger, watch)
+        return
+    ledger.n_read += 1
+    status = parser.feed(record) if type(record) is dict else NOT_A_RECORD
+    _note(status, data, offset, number, ledger, watch)
+
+
+def _note(status: str, data: bytes, offset: int, number: int, ledger: Ledger, watch: Watch | None) -> None:
+    """Count what the parser said of one record."""
+    if status is KEPT:
+        ledger.n_kept += 1
+        if watch is not None:
+            watch(offset, number, data)
+    elif status is NOISE:
+        ledger.n_noise += 1
+    else:
+        ledger.quarantine(status, offset, number, len(data), ledger.digest(data))
 
 
 def _header(data: bytes) -> dict[str, Any]:
@@ -141,3 +220,6 @@ def _late_header(member: Member, reader: Reader, ledger: Ledger) -> dict[str, An
             if isinstance(item, Element) and not item.is_item and item.key == reader.header_key:
                 return _header(item.data)
     return {}
+
+
+_FEEDS = {"lines": _feed_lines, "items": _feed_document, "whole": _feed_whole, "text": _feed_text}

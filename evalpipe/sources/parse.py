@@ -16,13 +16,14 @@ from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 
 from evalpipe.sources.chunk import ChunkBuilder
+from evalpipe.sources.containers import open_file
 from evalpipe.sources.feed import feed
 from evalpipe.sources.ledger import Ledger
 from evalpipe.sources.lines import Block, line_blocks
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.readers.base import FileContext, Parser, Reader
 from evalpipe.sources.registry import HEAD_BYTES, sniff
-from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked, open_members
+from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
 
 
 def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
@@ -74,7 +75,7 @@ def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) ->
     n_members = 0
     with ExitStack() as stack:
         try:
-            for member in open_members(file.path, stack):
+            for member in open_file(file.path, stack):
                 n_members += 1
                 yield from _read_member(file, member, options, builder)
         except STREAM_ERRORS:

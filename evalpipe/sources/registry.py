@@ -1,18 +1,27 @@
 """The formats that evalpipe reads, and which of them a file is.
 
-Belongs here: the list of readers and the sniffing of a file's first bytes. Does not belong here:
-the formats themselves (``readers/``). To add one: write the module, add its ``READER`` here, and
-add its row to ``docs/formats.md``.
+Belongs here: the list of readers, those that other packages add, and the sniffing of a file's first
+bytes. Does not belong here: the formats themselves (``readers/``). To add one: write the module, add
+its readers here, and add its row to ``docs/formats.md``; or publish them from a package of your own
+under the entry point group ``evalpipe.readers``.
 """
 
 from __future__ import annotations
 
-import orjson
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
+import orjson
+from pydantic_core import from_json
+
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources.readers import claude_code, codex, evalpipe_jsonl, tau2_bench, tau_bench
 from evalpipe.sources.readers.base import Reader
 
-#: In the order in which they are asked; the first that recognises the file reads it.
+#: In the order in which they are asked; the first that recognises the file reads it. Formats with
+#: unmistakable marks come before those that only say "a list of messages".
 READERS: tuple[Reader, ...] = (
     evalpipe_jsonl.READER,
     claude_code.READER,
@@ -22,6 +31,9 @@ READERS: tuple[Reader, ...] = (
     tau_bench.READER,
 )
 
+#: Where other packages name theirs: each entry is a ``Reader`` or a sequence of them.
+ENTRY_POINTS = "evalpipe.readers"
+
 #: Bytes at the head of a file that a format is recognised by.
 HEAD_BYTES = 1 << 16
 
@@ -29,32 +41,100 @@ HEAD_BYTES = 1 << 16
 _HEAD_LINES = 50
 
 
+@cache
+def added_readers() -> tuple[Reader, ...]:
+    """Readers of installed packages, in the order of their entry points' names.
+
+    Raises:
+        EvalpipeError: ``BAD_READER`` if an entry point cannot be loaded, gives something else than
+            readers, or takes the name of another reader.
+    """
+    found: list[Reader] = []
+    taken = {reader.name for reader in READERS}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        readers = _load(entry)
+        names = {reader.name for reader in readers}
+        if names & taken:
+            raise EvalpipeError("BAD_READER", f"The name {min(names & taken)} is taken.", where=entry.value)
+        taken |= names
+        found += readers
+    return tuple(found)
+
+
+def _load(entry: EntryPoint) -> list[Reader]:
+    try:
+        value = entry.load()
+    except Exception as error:  # noqa: BLE001 - whatever a foreign package raises while it is imported
+        raise EvalpipeError("BAD_READER", f"It cannot be loaded: {type(error).__name__}.", where=entry.value) from None
+    readers = [value] if isinstance(value, Reader) else list(value) if isinstance(value, list | tuple) else []
+    if not readers or not all(isinstance(reader, Reader) for reader in readers):
+        raise EvalpipeError("BAD_READER", "It is neither a Reader nor a list of Readers.", where=entry.value)
+    return readers
+
+
+def all_readers() -> tuple[Reader, ...]:
+    """Own readers, then added ones: a foreign reader cannot take over a format that is known here."""
+    return READERS + added_readers()
+
+
 def reader_versions() -> dict[str, str]:
     """Version of each reader, by name; part of the digest of a batch."""
-    return {reader.name: reader.version for reader in READERS}
+    return {reader.name: reader.version for reader in all_readers()}
 
 
 def sniff(head: bytes) -> Reader | None:
     """The reader for a file that begins with these bytes (see ``HEAD_BYTES``); ``None``: unknown.
 
     A line that can be parsed decides first. Where none can, because the file is one document or its
-    first line goes on beyond the head, the marks of each format do.
+    first line goes on beyond the head, what can be read of it does: values that the head cuts off
+    are read as far as they go.
     """
+    readers = all_readers()
     rows = [line for line in head.split(b"\n", _HEAD_LINES)[:_HEAD_LINES] if line[:1] == b"{"]
     for line in rows:
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
-        for reader in READERS:
-            if not reader.is_document and reader.recognise(record):
+        for reader in readers:
+            if reader.shape == "lines" and reader.recognise(record):
                 return reader
-    if head.lstrip()[:1] in (b"[", b"{"):
-        for reader in READERS:
-            if reader.is_document and reader.hint(head):
-                return reader
+    if head.lstrip()[:1] in (b"[", b"{") and (found := _sniff_document(head, readers)):
+        return found
     for line in rows:
-        for reader in READERS:
-            if not reader.is_document and reader.hint(line):
+        part = _partial(line)
+        for reader in readers:
+            if reader.shape == "lines" and (reader.hint(line) or (type(part) is dict and reader.recognise(part))):
                 return reader
+    return next((reader for reader in readers if reader.shape == "text" and reader.hint(head)), None)
+
+
+def _sniff_document(head: bytes, readers: tuple[Reader, ...]) -> Reader | None:
+    value = _partial(head)
+    items = [item for item in value[:_HEAD_LINES] if type(item) is dict] if type(value) is list else []
+    # One object over several lines. A first line that the head cuts off may be one of many.
+    is_spread = type(value) is dict and b"\n" in head.lstrip().partition(b"{")[2][: HEAD_BYTES - 1]
+    for reader in readers:
+        if reader.shape == "items":
+            if reader.hint(head) or any(map(reader.recognise, items)):
+                return reader
+            if type(value) is dict and any(map(reader.recognise, _first_items(value, reader))):
+                return reader
+        elif reader.shape == "whole" and is_spread and (reader.hint(head) or reader.recognise(value)):
+            return reader
     return None
+
+
+def _first_items(value: dict[str, Any], reader: Reader) -> Iterator[dict[str, Any]]:
+    for key in reader.lists:
+        listed = value.get(key)
+        if type(listed) is list:
+            yield from (item for item in listed[:1] if type(item) is dict)
+
+
+def _partial(data: bytes) -> Any:
+    """What can be read of JSON that is cut off; ``None`` where it is not JSON."""
+    try:
+        return from_json(data, allow_partial="trailing-strings")
+    except ValueError:
+        return None

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -63,6 +63,16 @@ class FileContext:
         return re.sub(r"(\.jsonl?|\.gz|\.zst)+$", "", PurePath(self.name).name)
 
 
+#: How records lie in a file. ``lines``: a JSON object a line. ``items``: the items of one JSON array,
+#: or of named arrays of one JSON object. ``whole``: the file is one object and one record.
+#: ``text``: no JSON; a record is ``{"text": ...}``, from one line that begins one to the next.
+SHAPES = ("lines", "items", "whole", "text")
+
+
+def _no_hint(_: bytes) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """One format.
@@ -70,27 +80,42 @@ class Reader:
     Attributes:
         name: Source name in the tables.
         version: Raised when the reader gives other rows for the same bytes.
-        is_document: Whether the file is one JSON document rather than JSON lines.
-        recognise: Whether a record at the head of the file is of this format. For documents the
-            record is ``{}`` and only ``hint`` decides.
-        hint: Bytes that the head of a document, or a first line too long to parse, must hold.
+        shape: How records lie in the file (see ``SHAPES``).
+        recognise: Whether a record at the head of the file is of this format. Where the head cuts
+            the record off, it holds what could be read of it.
         parser: Makes the parser of one file.
+        hint: Whether the head of a document, or of a first line, shows marks of the format that do
+            not lie in its first record. For text it alone decides.
         lists: Top-level keys whose arrays hold records, for a document that is an object.
         header_key: Top-level key of the header of a document.
         is_one_record_a_session: Whether each record is a whole session.
         session_key: Finds session ids in raw lines, where one file can hold many sessions.
+        cut: For text: whether a line (without its end) begins a new record.
     """
 
     name: str
     version: str
-    is_document: bool
+    shape: Literal["lines", "items", "whole", "text"]
     recognise: Callable[[Record], bool]
-    hint: Callable[[bytes], bool]
     parser: Callable[[FileContext], Parser]
+    hint: Callable[[bytes], bool] = _no_hint
     lists: frozenset[str] = frozenset()
     header_key: str = ""
     is_one_record_a_session: bool = False
     session_key: re.Pattern[bytes] | None = None
+    cut: Callable[[bytes], bool] = _no_hint
+
+
+def json_readers(reader: Reader) -> tuple[Reader, ...]:
+    """A reader of whole sessions for all three ways to store them: lines, an array, one document.
+
+    Args:
+        reader: The reader of lines.
+
+    Returns:
+        Three readers that differ in ``shape`` only.
+    """
+    return reader, replace(reader, shape="items"), replace(reader, shape="whole")
 
 
 def user_of(folder: str | None) -> str | None:

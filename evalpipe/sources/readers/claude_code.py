@@ -141,7 +141,7 @@ def _hint(head: bytes) -> bool:
 READER = Reader(
     name=SOURCE,
     version="1",
-    is_document=False,
+    shape="lines",
     recognise=_recognise,
     hint=_hint,
     parser=ClaudeParser,

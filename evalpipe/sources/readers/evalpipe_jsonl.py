@@ -185,7 +185,7 @@ def _recognise(record: Record) -> bool:
 READER = Reader(
     name=SOURCE,
     version="1",
-    is_document=False,
+    shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
     parser=EvalpipeParser,

@@ -113,7 +113,7 @@ def _hint(head: bytes) -> bool:
 READER = Reader(
     name=SOURCE,
     version="1",
-    is_document=True,
+    shape="items",
     recognise=lambda _: False,
     hint=_hint,
     parser=Tau2Parser,
@@ -124,7 +124,7 @@ READER = Reader(
 
 LINES_READER = replace(
     READER,
-    is_document=False,
+    shape="lines",
     recognise=lambda record: "messages" in record and "reward_info" in record,
     hint=lambda head: b'"reward_info"' in head and b'"messages"' in head,
 )

@@ -88,7 +88,7 @@ def _hint(head: bytes) -> bool:
 READER = Reader(
     name=SOURCE,
     version="1",
-    is_document=True,
+    shape="items",
     recognise=lambda _: False,
     hint=_hint,
     parser=TauParser,

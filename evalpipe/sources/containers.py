@@ -1,0 +1,165 @@
+"""Files that must be read from more than one place: Parquet, zip archives, Inspect's ``.eval``.
+
+Belongs here: turning such a file into streams of JSON lines or of member bytes. Does not belong
+here: wrappings that stream from front to back (``streams.py``), or what the records mean.
+
+Rows of Parquet become JSON lines, so that every reader of lines reads Parquet too; places in
+quarantine then count rows. An ``.eval`` is a zip whose header says who ran, and whose samples each
+lie in a file of their own: it becomes one stream, the header on the first line.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evalpipe.sources.readers.base import json_text
+from evalpipe.sources.streams import BLOCK, Member, Peeked, Readable, open_members
+
+PARQUET_MAGIC, ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
+
+#: Keys of the two kinds of line that an ``.eval`` becomes.
+EVAL_HEADER, EVAL_SAMPLE = "evalpipe_inspect_header", "evalpipe_inspect_sample"
+
+_EVAL_HEADERS = ("header.json", "_journal/start.json")
+_SAMPLES = "samples/"
+_ROWS = 256
+_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, ValueError)
+
+
+def open_file(path: Path, stack: ExitStack) -> Iterator[Member]:
+    """The streams of a file of any kind, one by one; each must be read before the next is asked for.
+
+    Args:
+        path: The file.
+        stack: Closes what is opened.
+
+    Raises:
+        OSError, EOFError, zlib.error: The file cannot be opened, or its wrapping is broken.
+    """
+    with path.open("rb") as file:
+        magic = file.read(len(ZIP_MAGIC))
+    if magic == PARQUET_MAGIC:
+        yield _one(lambda _: _parquet_lines(path), stack)
+    elif magic == ZIP_MAGIC:
+        yield from _zip_members(path, stack)
+    else:
+        yield from open_members(path, stack)
+
+
+def _zip_members(path: Path, stack: ExitStack) -> Iterator[Member]:
+    archive = _open_zip(path, stack)
+    names = [info for info in archive.infolist() if not info.is_dir()]
+    header = next((name for name in _EVAL_HEADERS if any(info.filename == name for info in names)), None)
+    if header is not None and any(info.filename.startswith(_SAMPLES) for info in names):
+        yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header), stack)
+        return
+    used: dict[str, int] = {}
+    for info in names:
+        yield _zip_member(path, archive, info, used)
+
+
+def _one(lines: Callable[[ExitStack], Iterator[bytes]], stack: ExitStack) -> Member:
+    """A container that holds one stream of lines."""
+    return Member("", Peeked(_Lines(lines(stack))), lambda again: Peeked(_Lines(lines(again))))
+
+
+def _open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
+    try:
+        return stack.enter_context(zipfile.ZipFile(path))
+    except _BROKEN as error:
+        raise OSError("broken zip archive") from error
+
+
+def _zip_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, used: dict[str, int]) -> Member:
+    name = info.filename
+    used[name] = used.get(name, 0) + 1
+    shown = name if used[name] == 1 else f"{name}#{used[name]}"
+
+    def reopen(stack: ExitStack) -> Peeked:
+        return Peeked(_ZipStream(_open_zip(path, stack), info))
+
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or ".." in parts or name[1:2] == ":":
+        return Member(shown, None, reopen, "UNSAFE_PATH")
+    return Member(shown, Peeked(_ZipStream(archive, info)), reopen)
+
+
+class _ZipStream:
+    """The bytes of one member of a zip archive; whatever breaks is an ``OSError``."""
+
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        self._archive, self._info = archive, info
+        self._file: Readable | None = None
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            if self._file is None:
+                self._file = self._archive.open(self._info)
+            return self._file.read(size)
+        except _BROKEN as error:
+            raise OSError("broken member of a zip archive") from error
+
+
+class _Lines:
+    """Lines as a stream; the rest of a long line is kept for the next read."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._left = b""
+
+    def read(self, size: int, /) -> bytes:
+        while not self._left:
+            line = next(self._lines, None)
+            if line is None:
+                return b""
+            self._left = line
+        block, self._left = self._left[:size], self._left[size:]
+        return block
+
+
+def _parquet_lines(path: Path) -> Iterator[bytes]:
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, memory_map=False) as file:
+            for batch in file.iter_batches(_ROWS):
+                for row in batch.to_pylist():
+                    yield _line(row)
+    except pa.ArrowException as error:
+        raise OSError("broken Parquet file") from error
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS) + b"\n"
+    except TypeError:
+        return (json_text(row) or "null").encode("utf-8", "replace") + b"\n"
+
+
+def _plain(value: object) -> object:
+    """Values that JSON does not know: bytes as text, all others as they print."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _eval_lines(archive: zipfile.ZipFile, header: str) -> Iterator[bytes]:
+    yield _wrapped(EVAL_HEADER, archive, header)
+    for info in archive.infolist():
+        if info.filename.startswith(_SAMPLES) and info.filename.endswith(".json"):
+            yield _wrapped(EVAL_SAMPLE, archive, info.filename)
+
+
+def _wrapped(key: str, archive: zipfile.ZipFile, name: str) -> bytes:
+    """One JSON file of the archive on a line of its own; what is no JSON stays visible as a bad line."""
+    stream = _ZipStream(archive, archive.getinfo(name))
+    data = b"".join(iter(lambda: stream.read(BLOCK), b""))
+    try:
+        return orjson.dumps({key: orjson.loads(data)}) + b"\n"
+    except (orjson.JSONDecodeError, TypeError):
+        return b'{"%s": %s}\n' % (key.encode(), data.replace(b"\r", b" ").replace(b"\n", b" "))
