@@ -29,7 +29,6 @@ from evalpipe_tests.sources.helpers import OPTIONS, Claude, Read, lines, tar, te
         (b'{"session_id":"x","lines":79}\n', "UNKNOWN_FORMAT"),
         (b'{\n  "messages": []\n}\n', "UNKNOWN_FORMAT"),
         (b"[1,2,3]", "UNKNOWN_FORMAT"),
-        (b"PK\x03\x04" + b"\x00" * 40, "UNREADABLE_FILE"),
         (b"\x00" * 600, "UNKNOWN_FORMAT"),
     ],
 )
