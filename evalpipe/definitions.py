@@ -20,7 +20,7 @@ from evalpipe.orchestration.resources import HomeResource, warehouse_resource
 from evalpipe.orchestration.schedules import nightly_schedule
 from evalpipe.orchestration.sensors import late_days, new_versions
 from evalpipe.settings import Settings, peek_first_day
-from evalpipe.steps.context import code_versions, load_criteria
+from evalpipe.steps.context import code_versions, load_criteria, prices_of
 from evalpipe.steps.publish import models as load_models
 
 
@@ -33,7 +33,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
     """
     settings = settings or settings_module.load()
     criteria = load_criteria(settings.criteria)
-    versions = code_versions(criteria)
+    versions = code_versions(criteria, prices_of(settings).digest)
     first_day = peek_first_day(settings)
     days = daily(first_day)
     models = load_models()

@@ -32,6 +32,7 @@ class Settings:
         home: Folder of lake, warehouse, reports and Dagster's own files.
         sources: Files or folders that the nightly job reads.
         criteria: Name of a criteria file in ``data/criteria``, or a path.
+        prices: Price table of models in place of the shipped one; empty for that.
         first_day: First UTC day of the home; fixed when the home is made.
         workers: Processes that parse, mask and extract.
         batch_bytes: Input that one landing batch holds at most; bounds memory.
@@ -43,6 +44,7 @@ class Settings:
     home: Path = Path(".evalpipe")
     sources: tuple[str, ...] = ()
     criteria: str = "default"
+    prices: str = ""
     first_day: date = date(2023, 1, 1)
     workers: int = 2
     batch_bytes: int = 32_000_000
@@ -115,8 +117,8 @@ def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None
     if unknown:
         raise EvalpipeError("SETTINGS_INVALID", f"unknown key; known are {sorted(names)}", where=unknown[0])
     settings = Settings(**{name: _typed(name, value) for name, value in values.items()})
-    home = settings.home.expanduser()
-    return replace(settings, home=(home if home.is_absolute() else folder / home).resolve())
+    prices = str((folder / Path(settings.prices).expanduser()).resolve()) if settings.prices else ""
+    return replace(settings, home=(folder / settings.home.expanduser()).resolve(), prices=prices)
 
 
 def _typed(name: str, value: object) -> Any:

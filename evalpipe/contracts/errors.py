@@ -100,6 +100,12 @@ ERROR_CODES = _codes(
         "A reader that another package adds cannot be used.",
         "Mend or remove the package whose entry point in the group evalpipe.readers is named.",
     ),
+    Code(
+        "PRICES_INVALID",
+        "The price table cannot be used.",
+        "Mend the row named, in the form of data/prices.toml.",
+        Exit.USAGE,
+    ),
     Code("SOURCE_NOT_FOUND", "A source path does not exist.", "Check the path.", Exit.USAGE),
     Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
     Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),

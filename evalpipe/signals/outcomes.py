@@ -17,8 +17,10 @@ from evalpipe.contracts.render import conform, polars_schema
 from evalpipe.contracts.signals import BY_NAME, SEMANTIC_SIGNALS
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
 from evalpipe.criteria.model import Criteria, OutcomesCriteria
+from evalpipe.signals.prices import Prices, session_costs
 
-_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+# Reasoning is part of the output.
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _ONE = pl.lit(1.0)
 
 
@@ -30,7 +32,10 @@ def session_outcomes(
     semantic: pl.DataFrame,
     later_starts: pl.DataFrame,
     criteria: Criteria,
-    is_settled: bool,  # noqa: FBT001
+    *,
+    is_settled: bool,
+    usage: pl.DataFrame,
+    prices: Prices,
 ) -> pl.DataFrame:
     """Rows of signals.session_outcomes for a day.
 
@@ -43,6 +48,8 @@ def session_outcomes(
             which continuations are looked for.
         criteria: Weights, thresholds, measurement.
         is_settled: Whether the days that abandonment looks ahead to are closed.
+        usage: signals.session_usage of these sessions.
+        prices: The price table.
 
     Returns:
         One row a session. Where a metric does not apply, numerator and denominator are null
@@ -62,6 +69,10 @@ def session_outcomes(
     rows = rows.with_columns(_metrics(rules, is_settled=is_settled))
     tokens = pl.sum_horizontal(_TOKENS)
     told = pl.any_horizontal([pl.col(c).is_not_null() for c in _TOKENS])
+    costs = session_costs(usage, rows.select("session_id", day=pl.col("started_at").dt.date()), prices)
+    rows = rows.join(costs, on="session_id", how="left", maintain_order="left")
+    logged, priced = pl.col("logged_cost_usd"), pl.col("priced_usd")
+    source = pl.when(logged.is_not_null()).then(pl.lit("logged")).when(priced.is_not_null()).then(pl.lit("priced"))
     lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_milliseconds()
     rows = rows.with_columns(
         day=pl.lit(day),
@@ -71,7 +82,8 @@ def session_outcomes(
         duration_ms=lasted.clip(lower_bound=0),
         n_tool_calls=pl.col("n_tool_calls_counted"),
         total_tokens=pl.when(told).then(tokens),
-        cost_usd=pl.col("logged_cost_usd"),
+        cost_usd=pl.coalesce(logged, priced),
+        cost_source=source,
     )
     out = rows.select(polars_schema(SESSION_OUTCOMES).names())
     return conform(SESSION_OUTCOMES, out).sort(SESSION_OUTCOMES.sort)

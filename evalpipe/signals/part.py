@@ -22,6 +22,7 @@ from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
 from evalpipe.signals.turns import human_turns
+from evalpipe.signals.usage import session_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class SignalsPart:
     derived: pl.DataFrame
     tasks: pl.DataFrame
     session_features: pl.DataFrame
+    session_usage: pl.DataFrame
 
 
 def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: ExtractionCriteria) -> SignalsPart:
@@ -83,6 +85,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
                 extraction.self_fix_steps,
             ),
         ),
+        session_usage=_table(tables.SESSION_USAGE, session_usage(sessions, steps)),
     )
 
 

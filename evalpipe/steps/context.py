@@ -13,11 +13,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 
 from evalpipe import criteria as criteria_files
 from evalpipe import masking, signals, sources
 from evalpipe.criteria.model import Criteria
 from evalpipe.engines import LocalEngine
+from evalpipe.locations import data_dir
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
 from evalpipe.store.lake import Lake
@@ -30,20 +32,25 @@ from evalpipe.store.plan import Plan, Versions, plan
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "1",
-    "outcomes": "1",
+    "signals": "2",
+    "outcomes": "2",
     "analysis": "1",
     "scorecard": "1",
 }
 
 
-def code_versions(criteria: Criteria) -> dict[str, str]:
-    """Code version of each step: its logic and the part of the criteria that it reads."""
+def code_versions(criteria: Criteria, prices: str) -> dict[str, str]:
+    """Code version of each step: its logic and the part of the criteria that it reads.
+
+    Args:
+        criteria: Criteria in force.
+        prices: Digest of the price table.
+    """
     return {
         "raw": LOGIC["raw"],
         "masked": f"{LOGIC['masked']}+{masking.ruleset_digest()[:8]}.{criteria.sub_hash('masking')[:8]}",
         "signals": f"{LOGIC['signals']}+{criteria.sub_hash('extraction')}",
-        "outcomes": f"{LOGIC['outcomes']}+{criteria.sub_hash('extraction')}.{criteria.sub_hash('outcomes')}",
+        "outcomes": f"{LOGIC['outcomes']}+{criteria.sub_hash('extraction')}.{criteria.sub_hash('outcomes')}.{prices}",
         "analysis": f"{LOGIC['analysis']}+{criteria.measurement}",
         "scorecard": f"{LOGIC['scorecard']}+{criteria.measurement}",
     }
@@ -73,6 +80,11 @@ class Context:
         return Lake(self.settings.lake)
 
     @cached_property
+    def prices(self) -> signals.Prices:
+        """Price table of models."""
+        return prices_of(self.settings)
+
+    @cached_property
     def landing(self) -> Landing:
         """The home's landing zone."""
         return Landing(self.settings.landing, self.lake.staging)
@@ -89,7 +101,7 @@ class Context:
             "analysis": (measurement,),
             "scorecard": (measurement,),
         }
-        return Versions(code_versions(self.criteria), variants, self.key_fingerprint)
+        return Versions(code_versions(self.criteria, self.prices.digest), variants, self.key_fingerprint)
 
     @property
     def key_fingerprint(self) -> str:
@@ -117,6 +129,11 @@ class Context:
 
         receipts = {day: item.digest for day, item in inputs.items()}
         return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected_receipts(self.lake))
+
+
+def prices_of(settings: Settings) -> signals.Prices:
+    """The price table that the settings name, or the shipped one."""
+    return signals.load_prices(Path(settings.prices) if settings.prices else data_dir() / "prices.toml")
 
 
 def yesterday() -> date:

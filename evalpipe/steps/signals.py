@@ -123,7 +123,9 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
             lake.read("signals.semantic", [now], columns=["session_id", "signal", "polarity", "confidence"]),
             lake.read("masked.sessions", around, columns=list(_LATER)),
             context.criteria,
-            is_settled(day, context.as_of),
+            is_settled=is_settled(day, context.as_of),
+            usage=lake.read("signals.session_usage", [now]),
+            prices=context.prices,
         )
         # Nothing can follow a session that has no date, so it has nothing to wait for.
         undated = sessions.filter(~pl.col("is_dated"))["session_id"]

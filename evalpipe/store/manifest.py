@@ -28,6 +28,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.derived",
         "signals.tasks",
         "signals.session_features",
+        "signals.session_usage",
     ),
     "outcomes": ("signals.session_outcomes",),
     "analysis": ("analysis.net_improvement", "analysis.pairs", "analysis.strata", "analysis.diagnostics"),

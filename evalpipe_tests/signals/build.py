@@ -19,8 +19,10 @@ from evalpipe.criteria.model import (
     OutcomesCriteria,
 )
 from evalpipe.locations import data_dir
+from evalpipe.signals import load_prices
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
+PRICES = load_prices(data_dir() / "prices.toml")
 EXTRACTION = ExtractionCriteria(("en", "zh", "pt"), 0.75, 160, 10, 3)
 
 

@@ -11,7 +11,7 @@ import pytest
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.signals import extract_part, session_outcomes
-from evalpipe_tests.signals.build import EXTRACTION, START, Talk, criteria, frames, later
+from evalpipe_tests.signals.build import EXTRACTION, PRICES, START, Talk, criteria, frames, later
 
 DAY = date(2026, 1, 5)
 
@@ -21,7 +21,8 @@ def outcomes(*talks: Talk, starts: pl.DataFrame | None = None, is_settled: bool 
     part = extract_part(sessions, steps, EXTRACTION)
     around = later() if starts is None else starts
     return session_outcomes(
-        DAY, sessions, part.session_features, part.hard, part.semantic, around, criteria(**rules), is_settled
+        DAY, sessions, part.session_features, part.hard, part.semantic, around, criteria(**rules),
+        is_settled=is_settled, usage=part.session_usage, prices=PRICES,
     )  # fmt: skip
 
 
@@ -176,7 +177,18 @@ def test_signals_below_the_least_confidence_do_not_score() -> None:
     sessions, steps = frames(happy())
     part = extract_part(sessions, steps, EXTRACTION)
     unsure = part.semantic.with_columns(confidence=pl.lit(0.5))
-    out = session_outcomes(DAY, sessions, part.session_features, part.hard, unsure, later(), criteria(), True)
+    out = session_outcomes(
+        DAY,
+        sessions,
+        part.session_features,
+        part.hard,
+        unsure,
+        later(),
+        criteria(),
+        is_settled=True,
+        usage=part.session_usage,
+        prices=PRICES,
+    )
     assert out["signal_score"].item() == 0.0
 
 
@@ -185,5 +197,14 @@ def test_sessions_without_features_are_refused() -> None:
     part = extract_part(sessions, steps, EXTRACTION)
     with pytest.raises(EvalpipeError, match="INVALID_OUTCOMES"):
         session_outcomes(
-            DAY, sessions, part.session_features.clear(), part.hard, part.semantic, later(), criteria(), True
+            DAY,
+            sessions,
+            part.session_features.clear(),
+            part.hard,
+            part.semantic,
+            later(),
+            criteria(),
+            is_settled=True,
+            usage=part.session_usage,
+            prices=PRICES,
         )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evalpipe.signals import SignalsPart, extract_part, session_outcomes
 from evalpipe.signals.turns import HUMAN
-from evalpipe_tests.signals.build import EXTRACTION, Talk, criteria, frames, later
+from evalpipe_tests.signals.build import EXTRACTION, PRICES, Talk, criteria, frames, later
 
 SAYINGS = st.sampled_from(
     ["It still does not work", "No, use `a.py` instead", "Perfect, now add a menu", "it works now", "不对，应该是升序", "还是没有反应",
@@ -107,7 +107,8 @@ def test_outcomes_are_within_bounds(events: list[tuple[Any, ...]], logged: str |
     part = extract_part(sessions, steps, EXTRACTION)
     rules = criteria()
     row = session_outcomes(
-        date(2026, 1, 5), sessions, part.session_features, part.hard, part.semantic, later(), rules, settled
+        date(2026, 1, 5), sessions, part.session_features, part.hard, part.semantic, later(), rules,
+        is_settled=settled, usage=part.session_usage, prices=PRICES,
     ).row(0, named=True)  # fmt: skip
     for name in rules.estimand.metrics:
         num, den = row[f"{name}_num"], row[f"{name}_den"]

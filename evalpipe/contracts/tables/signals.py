@@ -169,6 +169,25 @@ SESSION_FEATURES = Table(
 )  # fmt: skip
 
 
+SESSION_USAGE = Table(
+    layer="signals",
+    name="session_usage",
+    grain="one row a session and model",
+    meaning="Tokens of a session by the model that used them, sub-agents included; each response counted once.",
+    sort=("session_id", "model"),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("model", S, "Model as logged; empty where none is named.", nullable=False, key=True),
+        Column("n_responses", I32, "Responses that state tokens; null where only the session's total is logged.", low=1),
+        Column("input_tokens", I64, "Uncached input tokens.", low=0),
+        Column("output_tokens", I64, "Output tokens, reasoning included.", low=0),
+        Column("cache_read_tokens", I64, "Input tokens read from a cache.", low=0),
+        Column("cache_write_tokens", I64, "Input tokens written to a cache.", low=0),
+        Column("reasoning_tokens", I64, "The part of the output that was reasoning, where told apart.", low=0),
+    ),
+)  # fmt: skip
+
+
 def _metric_columns() -> tuple[Column, ...]:
     out: list[Column] = []
     for metric in METRICS:
@@ -206,12 +225,13 @@ SESSION_OUTCOMES = Table(
         Column("duration_ms", I64, "Time from the first to the last record, pauses included.", nullable=False, low=0, timing=POST),
         Column("n_human_turns", I32, "Turns of a person.", nullable=False, low=0, timing=POST),
         Column("n_tool_calls", I32, "Tool calls.", nullable=False, low=0, timing=POST),
-        Column("total_tokens", I64, "All tokens.", low=0, timing=POST),
-        Column("cost_usd", F64, "Cost that the log states; null where it states none.", low=0.0, timing=POST),
+        Column("total_tokens", I64, "All tokens; reasoning is part of the output.", low=0, timing=POST),
+        Column("cost_usd", F64, "Cost that the log states, else tokens at the price table's prices; null where a price is unknown.", low=0.0, timing=POST),
+        Column("cost_source", S, "Where the cost comes from; null where it is unavailable.", values=("logged", "priced"), timing=POST),
         Column("end_status", S, "How the session ended.", nullable=False, values=END_STATUS, timing=POST),
         Column("signal_score", F64, "Weighted sum of signals under the criteria.", nullable=False, timing=POST),
         *_metric_columns(),
     ),
 )  # fmt: skip
 
-TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_OUTCOMES)
+TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES)

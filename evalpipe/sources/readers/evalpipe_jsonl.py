@@ -1,6 +1,6 @@
 """evalpipe's own JSON lines, for agents that no other reader knows (docs/evalpipe-jsonl.md).
 
-Belongs here: the three record types and their fields. The format is flat and says everything in
+Belongs here: the four record types and their fields. The format is flat and says everything in
 the words of the tables, so this is also the shortest example of a reader.
 """
 
@@ -14,6 +14,7 @@ from evalpipe.sources.readers.base import (
     KEPT,
     NO_SESSION_ID,
     NOT_A_RECORD,
+    FileContext,
     Parser,
     Reader,
     Record,
@@ -23,12 +24,15 @@ from evalpipe.sources.readers.base import (
 from evalpipe.sources.session import (
     ARGUMENTS,
     END,
+    ERROR,
     EXIT_CODE,
     FIRST_TOKEN,
     IS_ERROR,
     NAME,
     OUTPUT,
     START,
+    STEP_ID,
+    TEXT,
     Row,
     Session,
     count,
@@ -47,6 +51,7 @@ _CALL_FIELDS = frozenset({
     "name", "arguments", "output", "exit_code", "is_error", "started_at", "ended_at", "first_token_ms",
 })  # fmt: skip
 _NO_TOKENS = (None,) * 5
+OpenCalls = dict[tuple[str, str], Row]
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT_FIELDS = (
     "agent_release", "model", "user_id", "tenant", "workspace", "scenario", "task_id", "harness",
@@ -57,6 +62,11 @@ _TEXT_FIELDS = (
 class EvalpipeParser(Parser):
     """Parser of one file; its sessions may interleave, and a step may precede its session."""
 
+    def __init__(self, context: FileContext) -> None:
+        super().__init__(context)
+        #: Calls whose result is yet to come, by session and step.
+        self.open_calls: dict[tuple[str, str], Row] = {}
+
     def feed(self, record: Record) -> str:
         """Take one record."""
         handler = _HANDLERS.get(str(record.get("type")))
@@ -66,15 +76,21 @@ class EvalpipeParser(Parser):
         if type(session_id) is not str or not session_id:
             return NO_SESSION_ID
         session = self.sessions.get(session_id) or Session(SOURCE, session_id, "unknown")
-        status = handler(record, session)
+        status = handler(record, session, self.open_calls)
         if status is KEPT:
             self.sessions[session_id] = session
             self.current = session
             session.n_records += 1
         return status
 
+    def finish(self, session: Session) -> None:
+        """Mark the calls for which no result came."""
+        key = session.session_id.partition(":")[2]
+        for session_id, step_id in [place for place in self.open_calls if place[0] == key]:
+            self.open_calls.pop((session_id, step_id))[ERROR] = "no_result"
 
-def _session(record: Record, session: Session) -> str:
+
+def _session(record: Record, session: Session, _: OpenCalls) -> str:
     agent, started = record.get("agent"), record.get("started_at")
     at = normal_time(started)
     if type(agent) is not str or not agent or (started is not None and at is None):
@@ -109,7 +125,7 @@ def _assignment(value: object, session: Session) -> None:
     session.routing_epoch = text_or_none(value.get("epoch"))
 
 
-def _step(record: Record, session: Session) -> str:
+def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
     get = record.get
     kind = get("kind")
     if kind not in STEP_KINDS:
@@ -129,6 +145,9 @@ def _step(record: Record, session: Session) -> str:
     # fmt: on
     if not record.keys().isdisjoint(_CALL_FIELDS):
         _call(record, row, at)
+    if get("is_open") is True and error is None:
+        open_calls[record["session_id"], row[STEP_ID]] = row
+        row[END] = None
     session.rows.append(row)
     session.n_messages += 1
     if row[START] is not None:
@@ -151,13 +170,31 @@ def _call(record: Record, row: Row, at: str | None) -> None:
     row[FIRST_TOKEN] = count(record.get("first_token_ms"))
 
 
+def _result(record: Record, session: Session, open_calls: OpenCalls) -> str:
+    """The result of a call that was logged when it began."""
+    step_id, error, text = record.get("step_id"), record.get("error"), record.get("text")
+    row = open_calls.get((record["session_id"], step_id)) if type(step_id) is str else None
+    if row is None or (error is not None and error not in STEP_ERRORS) or (text is not None and type(text) is not str):
+        return BAD_FIELD
+    del open_calls[record["session_id"], row[STEP_ID]]
+    row[OUTPUT] = json_text(record.get("output"))
+    row[EXIT_CODE] = exit_code(record.get("exit_code"))
+    flag = record.get("is_error")
+    row[IS_ERROR] = flag if type(flag) is bool else None
+    row[ERROR], row[TEXT] = error, text
+    row[END] = normal_time(record.get("ended_at"))
+    if row[END] is not None:
+        session.see(row[END])
+    return KEPT
+
+
 def _tokens(value: object) -> tuple[int | None, ...]:
     if type(value) is not dict:
         return _NO_TOKENS
     return tuple([count(value.get(name)) for name in _TOKENS])
 
 
-def _end(record: Record, session: Session) -> str:
+def _end(record: Record, session: Session, _: OpenCalls) -> str:
     status = record.get("status")
     if status is not None and status not in END_STATUS_LOGGED:
         return BAD_FIELD
@@ -175,7 +212,7 @@ def _end(record: Record, session: Session) -> str:
     return KEPT
 
 
-_HANDLERS = {"session": _session, "step": _step, "end": _end}
+_HANDLERS = {"session": _session, "step": _step, "result": _result, "end": _end}
 
 
 def _recognise(record: Record) -> bool:
@@ -184,7 +221,7 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,

@@ -1,0 +1,157 @@
+"""Tokens by model, the price table, and what a session costs."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.locations import data_dir
+from evalpipe.signals import extract_part, load_prices, session_outcomes
+from evalpipe.signals.usage import session_usage
+from evalpipe_tests.signals.build import EXTRACTION, PRICES, Talk, criteria, frames, later
+
+DAY = date(2026, 1, 5)
+TABLE = """
+[[price]]
+models = ["m-*"]
+from = 2026-01-01
+input = 2.0
+output = 10.0
+cache_read = 0.5
+[[price]]
+models = ["M-large*"]
+from = 2026-01-01
+input = 20.0
+output = 100.0
+[[price]]
+models = ["m-large*"]
+from = 2026-01-06
+input = 1.0
+output = 1.0
+"""
+
+
+def talk(model: str | None = "m-small", **session: Any) -> Talk:
+    return Talk(model=model, **session).user("fix the login bug")
+
+
+def spend(one: Talk, model: str | None, **tokens: int) -> Talk:
+    one.agent("Done.")
+    one.steps[-1] |= {"model": model, **{f"{kind}_tokens": n for kind, n in tokens.items()}}
+    return one
+
+
+def cost(one: Talk, text: str, tmp_path: Path) -> tuple[float | None, str | None]:
+    (tmp_path / "prices.toml").write_text(text)
+    prices = load_prices(tmp_path / "prices.toml")
+    sessions, steps = frames(one)
+    part = extract_part(sessions, steps, EXTRACTION)
+    row = session_outcomes(
+        DAY, sessions, part.session_features, part.hard, part.semantic, later(), criteria(),
+        is_settled=True, usage=part.session_usage, prices=prices,
+    ).row(0, named=True)  # fmt: skip
+    return row["cost_usd"], row["cost_source"]
+
+
+def test_each_model_is_charged_for_its_own_tokens(tmp_path: Path) -> None:
+    one = spend(spend(talk(), "m-small", input=1_000_000, cache_read=2_000_000), "vendor/M-Large-2", output=100_000)
+    assert cost(one, TABLE, tmp_path) == (pytest.approx(2.0 + 1.0 + 10.0), "priced")
+
+
+def test_writing_to_a_cache_without_a_price_of_its_own_costs_what_input_costs(tmp_path: Path) -> None:
+    assert cost(spend(talk(), "m-small", cache_write=1_000_000), TABLE, tmp_path)[0] == pytest.approx(2.0)
+
+
+def test_reasoning_is_part_of_the_output_and_paid_once(tmp_path: Path) -> None:
+    assert cost(spend(talk(), "m-small", output=1_000_000, reasoning=400_000), TABLE, tmp_path)[0] == pytest.approx(
+        10.0
+    )
+
+
+def test_the_price_of_a_later_day_does_not_hold(tmp_path: Path) -> None:
+    assert cost(spend(talk(), "m-large", input=1_000_000), TABLE, tmp_path)[0] == pytest.approx(20.0)
+    assert cost(spend(talk(), "m-small", input=1), TABLE.replace("2026-01-01", "2026-01-09"), tmp_path) == (None, None)
+
+
+def test_one_model_without_a_price_makes_the_cost_unavailable(tmp_path: Path) -> None:
+    one = spend(spend(talk(), "m-small", input=5), "secret-model", input=5)
+    assert cost(one, TABLE, tmp_path) == (None, None)
+
+
+def test_a_session_without_tokens_has_no_cost(tmp_path: Path) -> None:
+    assert cost(talk().agent("Done."), TABLE, tmp_path) == (None, None)
+
+
+def test_the_cost_that_a_log_states_wins(tmp_path: Path) -> None:
+    one = spend(talk(logged_cost_usd=0.25), "m-small", input=1_000_000)
+    assert cost(one, TABLE, tmp_path) == (0.25, "logged")
+
+
+def test_tokens_that_only_the_session_states_are_its_models() -> None:
+    sessions, steps = frames(talk(input_tokens=7, output_tokens=3), spend(talk("x", session_id="s2"), None, output=4))
+    rows = session_usage(sessions, steps).select("model", "n_responses", "input_tokens", "output_tokens").rows()
+    assert sorted(rows) == [("m-small", None, 7, 3), ("x", 1, None, 4)]
+
+
+def test_tokens_without_any_model_keep_an_empty_name() -> None:
+    assert session_usage(*frames(spend(talk(model=None), None, input=4)))["model"].to_list() == [""]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "no \\[\\[price"),
+        ("price = 3", "no \\[\\[price"),
+        ("price = [3]", "keys other"),
+        ("[[price]]\nmodels = []\nfrom = 2026-01-01\ninput = 1\noutput = 1", "models"),
+        ("[[price]]\nmodels = ['a']\nfrom = '2026-01-01'\ninput = 1\noutput = 1", "from"),
+        ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = -1\noutput = 1", "input"),
+        ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1", "output"),
+        ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = inf\noutput = 1", "input"),
+        ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = true\noutput = 1", "input"),
+        ("[[price]]\nmodel = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1", "keys other"),
+        ("[[price", "."),
+    ],
+)
+def test_a_wrong_table_is_refused(tmp_path: Path, text: str, what: str) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    with pytest.raises(EvalpipeError, match=what) as error:
+        load_prices(path)
+    assert error.value.code == "PRICES_INVALID"
+
+
+def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvalpipeError, match="PRICES_INVALID"):
+        load_prices(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "price"),
+    [
+        ("claude-opus-4-1-20250805", DAY, (15.0, 75.0)),
+        ("anthropic/claude-opus-4-5-20251101", DAY, (5.0, 25.0)),
+        ("claude-opus-4-5-20251101", date(2025, 11, 1), None),
+        ("claude-sonnet-4-5-20250929", DAY, (3.0, 15.0)),
+        ("claude-3-5-haiku-20241022", date(2024, 11, 10), (1.0, 5.0)),
+        ("claude-3-5-haiku-20241022", DAY, (0.8, 4.0)),
+        ("GPT-4o-mini-2024-07-18", DAY, (0.15, 0.6)),
+        ("gpt-4o", DAY, (2.5, 10.0)),
+        ("o3", date(2025, 5, 1), (10.0, 40.0)),
+        ("models/gemini-2.5-pro", DAY, (1.25, 10.0)),
+        ("somebody-elses-model", DAY, None),
+    ],
+)
+def test_the_shipped_table(model: str, day: date, price: tuple[float, float] | None) -> None:
+    found = PRICES.of(model, day)
+    assert (None if found is None else (found.input, found.output)) == price
+
+
+def test_no_two_shipped_rows_claim_one_pattern_from_one_day() -> None:
+    claims = [(pattern, row.since) for row in PRICES.rows for pattern in row.patterns]
+    assert len(claims) == len(set(claims))
+    assert load_prices(data_dir() / "prices.toml").digest == PRICES.digest
