@@ -33,6 +33,8 @@ class Settings:
         sources: Files or folders that the nightly job reads.
         criteria: Name of a criteria file in ``data/criteria``, or a path.
         prices: Price table of models in place of the shipped one; empty for that.
+        assignments: Assignment ledger (CSV, JSON lines or Parquet); empty for none.
+        consent: Consent ledger, likewise.
         first_day: First UTC day of the home; fixed when the home is made.
         workers: Processes that parse, mask and extract.
         batch_bytes: Input that one landing batch holds at most; bounds memory.
@@ -45,6 +47,8 @@ class Settings:
     sources: tuple[str, ...] = ()
     criteria: str = "default"
     prices: str = ""
+    assignments: str = ""
+    consent: str = ""
     first_day: date = date(2023, 1, 1)
     workers: int = 2
     batch_bytes: int = 32_000_000
@@ -117,8 +121,17 @@ def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None
     if unknown:
         raise EvalpipeError("SETTINGS_INVALID", f"unknown key; known are {sorted(names)}", where=unknown[0])
     settings = Settings(**{name: _typed(name, value) for name, value in values.items()})
-    prices = str((folder / Path(settings.prices).expanduser()).resolve()) if settings.prices else ""
-    return replace(settings, home=(folder / settings.home.expanduser()).resolve(), prices=prices)
+    return replace(
+        settings,
+        home=(folder / settings.home.expanduser()).resolve(),
+        prices=_placed(folder, settings.prices),
+        assignments=_placed(folder, settings.assignments),
+        consent=_placed(folder, settings.consent),
+    )
+
+
+def _placed(folder: Path, file: str) -> str:
+    return str((folder / Path(file).expanduser()).resolve()) if file else ""
 
 
 def _typed(name: str, value: object) -> Any:

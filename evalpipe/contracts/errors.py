@@ -101,6 +101,12 @@ ERROR_CODES = _codes(
         "Mend or remove the package whose entry point in the group evalpipe.readers is named.",
     ),
     Code(
+        "LEDGER_INVALID",
+        "An assignment or consent ledger cannot be used.",
+        "Mend the row named (docs/ledgers.md), then run again.",
+        Exit.USAGE,
+    ),
+    Code(
         "PRICES_INVALID",
         "The price table cannot be used.",
         "Mend the row named, in the form of data/prices.toml.",

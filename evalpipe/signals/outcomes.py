@@ -17,6 +17,7 @@ from evalpipe.contracts.render import conform, polars_schema
 from evalpipe.contracts.signals import BY_NAME, SEMANTIC_SIGNALS
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
 from evalpipe.criteria.model import Criteria, OutcomesCriteria
+from evalpipe.signals.ledger import with_assignment
 from evalpipe.signals.prices import Prices, session_costs
 
 # Reasoning is part of the output.
@@ -36,6 +37,7 @@ def session_outcomes(
     is_settled: bool,
     usage: pl.DataFrame,
     prices: Prices,
+    ledger: pl.DataFrame,
 ) -> pl.DataFrame:
     """Rows of signals.session_outcomes for a day.
 
@@ -50,6 +52,7 @@ def session_outcomes(
         is_settled: Whether the days that abandonment looks ahead to are closed.
         usage: signals.session_usage of these sessions.
         prices: The price table.
+        ledger: The assignment ledger (``LEDGER``).
 
     Returns:
         One row a session. Where a metric does not apply, numerator and denominator are null
@@ -59,7 +62,9 @@ def session_outcomes(
         EvalpipeError: ``INVALID_OUTCOMES`` when a session has no features.
     """
     rules = criteria.outcomes
-    rows = sessions.join(features, on="session_id", how="left", maintain_order="left", suffix="_counted")
+    rows = with_assignment(sessions, ledger).join(
+        features, on="session_id", how="left", maintain_order="left", suffix="_counted"
+    )
     n_bare = rows["scenario"].null_count()
     if n_bare:
         raise EvalpipeError("INVALID_OUTCOMES", f"{n_bare} sessions have no features", where="signals.session_features")

@@ -126,6 +126,7 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
             is_settled=is_settled(day, context.as_of),
             usage=lake.read("signals.session_usage", [now]),
             prices=context.prices,
+            ledger=context.assignments,
         )
         # Nothing can follow a session that has no date, so it has nothing to wait for.
         undated = sessions.filter(~pl.col("is_dated"))["session_id"]

@@ -11,6 +11,7 @@ import pytest
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 from evalpipe.signals import extract_part, load_prices, session_outcomes
+from evalpipe.signals.ledger import empty_ledger
 from evalpipe.signals.usage import session_usage
 from evalpipe_tests.signals.build import EXTRACTION, PRICES, Talk, criteria, frames, later
 
@@ -52,7 +53,7 @@ def cost(one: Talk, text: str, tmp_path: Path) -> tuple[float | None, str | None
     part = extract_part(sessions, steps, EXTRACTION)
     row = session_outcomes(
         DAY, sessions, part.session_features, part.hard, part.semantic, later(), criteria(),
-        is_settled=True, usage=part.session_usage, prices=prices,
+        is_settled=True, usage=part.session_usage, prices=prices, ledger=empty_ledger(),
     ).row(0, named=True)  # fmt: skip
     return row["cost_usd"], row["cost_source"]
 

@@ -11,6 +11,7 @@ import pytest
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.signals import extract_part, session_outcomes
+from evalpipe.signals.ledger import empty_ledger
 from evalpipe_tests.signals.build import EXTRACTION, PRICES, START, Talk, criteria, frames, later
 
 DAY = date(2026, 1, 5)
@@ -22,7 +23,7 @@ def outcomes(*talks: Talk, starts: pl.DataFrame | None = None, is_settled: bool 
     around = later() if starts is None else starts
     return session_outcomes(
         DAY, sessions, part.session_features, part.hard, part.semantic, around, criteria(**rules),
-        is_settled=is_settled, usage=part.session_usage, prices=PRICES,
+        is_settled=is_settled, usage=part.session_usage, prices=PRICES, ledger=empty_ledger(),
     )  # fmt: skip
 
 
@@ -188,6 +189,7 @@ def test_signals_below_the_least_confidence_do_not_score() -> None:
         is_settled=True,
         usage=part.session_usage,
         prices=PRICES,
+        ledger=empty_ledger(),
     )
     assert out["signal_score"].item() == 0.0
 
@@ -207,4 +209,5 @@ def test_sessions_without_features_are_refused() -> None:
             is_settled=True,
             usage=part.session_usage,
             prices=PRICES,
+            ledger=empty_ledger(),
         )

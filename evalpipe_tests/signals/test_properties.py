@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalpipe.signals import SignalsPart, extract_part, session_outcomes
+from evalpipe.signals.ledger import empty_ledger
 from evalpipe.signals.turns import HUMAN
 from evalpipe_tests.signals.build import EXTRACTION, PRICES, Talk, criteria, frames, later
 
@@ -108,7 +109,7 @@ def test_outcomes_are_within_bounds(events: list[tuple[Any, ...]], logged: str |
     rules = criteria()
     row = session_outcomes(
         date(2026, 1, 5), sessions, part.session_features, part.hard, part.semantic, later(), rules,
-        is_settled=settled, usage=part.session_usage, prices=PRICES,
+        is_settled=settled, usage=part.session_usage, prices=PRICES, ledger=empty_ledger(),
     ).row(0, named=True)  # fmt: skip
     for name in rules.estimand.metrics:
         num, den = row[f"{name}_num"], row[f"{name}_den"]

@@ -221,6 +221,8 @@ SESSION_OUTCOMES = Table(
         Column("assignment_policy", S, "Routing policy.", timing=PRE),
         Column("assignment_unit", S, "What was assigned.", values=("session", "user"), timing=PRE),
         Column("assignment_probability", F64, "Probability of the version chosen.", low=0.0, high=1.0, timing=PRE),
+        Column("assignment_source", S, "Who says so: the ledger or the log; null where nobody does.", values=("ledger", "logged"), timing=PRE),
+        Column("is_as_assigned", B, "Whether the version is the one that the ledger assigned to this unit; null where it names none.", timing=POST),
         Column("started_at", TS, "Start.", nullable=False, timing=PRE),
         Column("duration_ms", I64, "Time from the first to the last record, pauses included.", nullable=False, low=0, timing=POST),
         Column("n_human_turns", I32, "Turns of a person.", nullable=False, low=0, timing=POST),

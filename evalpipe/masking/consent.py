@@ -1,0 +1,57 @@
+"""Consent: sessions whose user or source has withdrawn it keep no text.
+
+Belongs here: putting a consent ledger on sessions, and emptying the text of their steps. Does not
+belong here: reading the ledger (``steps/ledger.py``) or erasing what was stored before.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+#: What ``sessions.consent`` says of a session whose text is withheld, in a log as in the ledger.
+WITHDRAWN = "withdrawn"
+_TEXTS = ("text", "arguments", "output")
+
+
+def apply_consent(
+    sessions: pl.DataFrame, steps: pl.DataFrame, ledger: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Put the ledger's word on sessions, and empty the text of those that are withdrawn.
+
+    Counts, times, tools and exit codes stay: they say nothing about what a person wrote.
+
+    Args:
+        sessions: raw.sessions, ids as logged.
+        steps: raw.steps of these sessions.
+        ledger: ``user_id, tenant, source, status, legal_basis``; a row names a user or a source. A
+            withdrawal wins over a grant, whoever gave which.
+
+    Returns:
+        Sessions with ``consent`` replaced where a row matches (the legal basis of a grant, or
+        ``withdrawn``), and the steps.
+    """
+    if not ledger.is_empty():
+        is_gone = pl.col("consent") == WITHDRAWN
+        told = pl.coalesce(_told(sessions, ledger), "consent")
+        sessions = sessions.with_columns(consent=pl.when(is_gone).then("consent").otherwise(told))
+    gone = sessions.filter(pl.col("consent") == WITHDRAWN)["session_id"]
+    if gone.is_empty():
+        return sessions, steps
+    is_gone = pl.col("session_id").is_in(gone.implode())
+    return sessions, steps.with_columns(pl.when(~is_gone).then(pl.col(name)).alias(name) for name in _TEXTS)
+
+
+def _told(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.Series:
+    """What the ledger says of each session; null where it is silent."""
+    word = pl.when(pl.col("status") == WITHDRAWN).then(pl.lit(WITHDRAWN))
+    rows = ledger.with_columns(said=word.otherwise(pl.coalesce("legal_basis", pl.lit("granted"))))
+    place = sessions.select("session_id", "user_id", "source", tenant=pl.col("tenant").fill_null(""))
+    users = rows.filter(pl.col("user_id").is_not_null()).with_columns(pl.col("tenant").fill_null(""))
+    by_user = place.join(users.select("user_id", "tenant", "said"), on=["user_id", "tenant"], how="inner")
+    sources = rows.filter(pl.col("source").is_not_null()).select("source", "said")
+    by_source = place.join(sources, on="source", how="inner")
+    said = pl.concat([by_user.select("session_id", "said"), by_source.select("session_id", "said")])
+    # Users come before sources; of several words the withdrawal, then the first by name.
+    ranked = said.with_columns(is_kept=pl.col("said") != WITHDRAWN).sort("is_kept", maintain_order=True)
+    first = ranked.unique("session_id", keep="first", maintain_order=True)
+    return place.join(first, on="session_id", how="left", maintain_order="left")["said"]

@@ -1,0 +1,139 @@
+"""The assignment ledger: who was assigned what, by which policy, from when.
+
+Belongs here: the columns of a ledger, the match of a session with its rows, and which rows concern a
+day. Does not belong here: reading the file and pseudonyms (``steps/ledger.py``), or what the checks
+make of it (``analysis``).
+
+A row with a ``unit_id`` is one assignment; a row without is one arm of a policy and holds for every
+session of that version. A row holds from ``starts_at`` to ``ends_at``; of several that hold, the one
+that began last counts, and an assignment comes before an arm. Where a row matches, it replaces what
+the log says: the ledger is written by whoever runs the lottery, and correcting it must be possible
+without touching logs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import polars as pl
+
+_TIME = pl.Datetime("us", "UTC")
+
+#: Columns of a ledger after reading. ``unit_id`` and ``tenant`` are tokens.
+_COLUMNS: dict[str, Any] = {
+    "policy": pl.String,  # name of the policy
+    "unit": pl.String,  # what it assigns: session or user
+    "unit_id": pl.String,  # who was assigned; null for an arm
+    "agent": pl.String,  # version: null stands for any
+    "agent_release": pl.String,
+    "model": pl.String,
+    "probability": pl.Float64,  # of this version
+    "starts_at": _TIME,
+    "ends_at": _TIME,  # null: still holds
+    "epoch": pl.String,  # routing epoch
+}  # fmt: skip
+LEDGER = pl.Schema(_COLUMNS)
+VERSION_COLUMNS = ("agent", "agent_release", "model")
+UNITS = ("session", "user")
+_UNIT_COLUMN = {"session": "session_id", "user": "user_id"}
+_NAMES = {
+    "policy": "assignment_policy",
+    "unit": "assignment_unit",
+    "probability": "assignment_probability",
+    "epoch": "routing_epoch",
+}
+_OUT = tuple(_NAMES.values())
+
+
+def empty_ledger() -> pl.DataFrame:
+    """A ledger without rows."""
+    return pl.DataFrame(schema=LEDGER)
+
+
+def ledger_receipt(ledger: pl.DataFrame, day: date) -> str:
+    """Digest of the rows that concern sessions which start on a day.
+
+    A row that begins later, or ended before, changes nothing: appending tonight's assignments leaves
+    the outcomes of earlier days as they are.
+    """
+    first = datetime.combine(day, time(), UTC)
+    rows = ledger.filter(
+        (pl.col("starts_at") < first + timedelta(days=1)) & (pl.col("ends_at").is_null() | (pl.col("ends_at") > first))
+    )
+    text = rows.unique().sort(pl.all(), nulls_last=True).write_csv(null_value="\x00")
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def with_assignment(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """Put the ledger's word on sessions.
+
+    Args:
+        sessions: masked.sessions, or rows with its identity, version, time and assignment columns.
+        ledger: Rows of ``LEDGER``.
+
+    Returns:
+        The sessions with the assignment columns replaced where a row matches, and two more:
+        ``assignment_source`` ("ledger", "logged" or null) and ``is_as_assigned``, which is null
+        unless the ledger names what this very unit was assigned, and tells whether it got that.
+    """
+    logged = pl.any_horizontal(
+        pl.col(name).is_not_null() for name in ("assignment_policy", "assignment_unit", "assignment_probability")
+    )
+    if ledger.is_empty():
+        return sessions.with_columns(
+            assignment_source=pl.when(logged).then(pl.lit("logged")), is_as_assigned=pl.lit(None, dtype=pl.Boolean)
+        )
+    place = sessions.select("session_id", "user_id", *VERSION_COLUMNS, "started_at")
+    found = pl.concat([*(_assigned(place, ledger, unit) for unit in UNITS), _arms(place, ledger)])
+    # An assignment of the session itself says more than one of its user, and both more than an arm.
+    best = found.sort(
+        "session_id", "rank", "starts_at", "policy", "epoch", descending=[False, False, True, False, False]
+    )
+    best = best.unique("session_id", keep="first", maintain_order=True).drop("rank", "starts_at")
+    best = best.rename(_NAMES)
+    joined = sessions.join(best, on="session_id", how="left", maintain_order="left", suffix="_told")
+    is_told = pl.col("assignment_policy_told").is_not_null()
+    return joined.with_columns(
+        *[pl.when(is_told).then(pl.col(f"{name}_told")).otherwise(pl.col(name)).alias(name) for name in _OUT],
+        assignment_source=pl.when(is_told).then(pl.lit("ledger")).when(logged).then(pl.lit("logged")),
+    ).drop(f"{name}_told" for name in _OUT)
+
+
+def _holds() -> pl.Expr:
+    at, since, until = pl.col("started_at"), pl.col("starts_at"), pl.col("ends_at")
+    return (since <= at) & (until.is_null() | (at < until))
+
+
+def _is_version() -> pl.Expr:
+    return pl.all_horizontal(
+        pl.col(f"{name}_row").is_null() | (pl.col(f"{name}_row") == pl.col(name)).fill_null(value=False)
+        for name in VERSION_COLUMNS
+    )
+
+
+_FOUND = ("session_id", "rank", "starts_at", "policy", "unit", "probability", "epoch", "is_as_assigned")
+
+
+def _assigned(place: pl.DataFrame, ledger: pl.DataFrame, unit: str) -> pl.DataFrame:
+    """Rows that assign this very unit."""
+    rows = ledger.filter((pl.col("unit") == unit) & pl.col("unit_id").is_not_null())
+    rows = rows.rename({name: f"{name}_row" for name in VERSION_COLUMNS})
+    pairs = place.join(rows, left_on=_UNIT_COLUMN[unit], right_on="unit_id", how="inner", coalesce=False)
+    pairs = pairs.filter(_holds())
+    is_named = pl.any_horizontal(pl.col(f"{name}_row").is_not_null() for name in VERSION_COLUMNS)
+    return pairs.with_columns(
+        rank=pl.lit(UNITS.index(unit), dtype=pl.Int32), is_as_assigned=pl.when(is_named).then(_is_version())
+    ).select(_FOUND)
+
+
+def _arms(place: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """Arms of policies that the session's version is one of."""
+    rows = ledger.filter(pl.col("unit_id").is_null())
+    rows = rows.rename({name: f"{name}_row" for name in VERSION_COLUMNS})
+    # Arms are few: a policy has some, an archive of years has hundreds.
+    pairs = place.join(rows, how="cross").filter(_holds() & _is_version())
+    return pairs.with_columns(
+        rank=pl.lit(len(UNITS), dtype=pl.Int32), is_as_assigned=pl.lit(None, dtype=pl.Boolean)
+    ).select(_FOUND)

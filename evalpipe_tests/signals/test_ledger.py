@@ -1,0 +1,92 @@
+"""The assignment ledger against sessions, and which of its rows concern a day."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from evalpipe.signals.ledger import LEDGER, empty_ledger, ledger_receipt, with_assignment
+from evalpipe_tests.signals.build import START, Talk, frames
+
+
+def row(**values: Any) -> dict[str, Any]:
+    base = dict.fromkeys(LEDGER) | {"policy": "p", "unit": "user", "starts_at": START - timedelta(days=1), "epoch": "e"}
+    return base | values
+
+
+def ledger(*rows: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=LEDGER, orient="row")
+
+
+def told(*rows: dict[str, Any], **session: Any) -> dict[str, Any]:
+    sessions, _ = frames(Talk(**({"model": "m-a"} | session)).user("hi"))
+    out = with_assignment(sessions, ledger(*rows))
+    assert out.height == 1
+    return out.row(0, named=True)
+
+
+def test_an_assignment_of_the_user_is_put_on_the_session() -> None:
+    got = told(row(unit_id="u1", model="m-a", probability=0.25))
+    assert (got["assignment_policy"], got["assignment_unit"], got["assignment_probability"]) == ("p", "user", 0.25)
+    assert (got["routing_epoch"], got["assignment_source"], got["is_as_assigned"]) == ("e", "ledger", True)
+
+
+def test_a_unit_that_got_another_version_is_told() -> None:
+    assert told(row(unit_id="u1", model="m-b"))["is_as_assigned"] is False
+    assert told(row(unit_id="u1", model="m-a", agent="other"))["is_as_assigned"] is False
+    assert told(row(unit_id="u1"))["is_as_assigned"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "matches"),
+    [
+        ({"unit_id": "u2"}, False),
+        ({"unit_id": "s1", "unit": "session"}, True),
+        ({"unit_id": "u1", "starts_at": START}, True),
+        ({"unit_id": "u1", "starts_at": START + timedelta(seconds=1)}, False),
+        ({"unit_id": "u1", "ends_at": START}, False),
+        ({"unit_id": "u1", "ends_at": START + timedelta(seconds=1)}, True),
+        ({"model": "m-a"}, True),
+        ({"model": "m-b"}, False),
+        ({"agent": "acme", "model": "m-a"}, True),
+        ({"agent": "acme", "agent_release": "2"}, False),
+    ],
+)
+def test_which_rows_hold(values: dict[str, Any], matches: bool) -> None:
+    assert (told(row(**values))["assignment_policy"] == "p") is matches
+
+
+def test_the_row_that_says_most_and_began_last_counts() -> None:
+    arm = row(policy="arm", model="m-a", starts_at=START)
+    old = row(policy="old", unit_id="u1", starts_at=START - timedelta(days=3))
+    new = row(policy="new", unit_id="u1", starts_at=START - timedelta(days=2))
+    own = row(policy="own", unit="session", unit_id="s1", starts_at=START - timedelta(days=9))
+    assert told(arm, old, new)["assignment_policy"] == "new"
+    assert told(new, old, arm, own)["assignment_policy"] == "own"
+    assert told(arm)["assignment_policy"] == "arm"
+
+
+def test_the_ledger_replaces_the_log_and_the_log_stays_where_it_is_silent() -> None:
+    logged = {"assignment_policy": "log", "assignment_probability": 0.9, "routing_epoch": "x"}
+    got = told(row(model="m-a"), **logged)
+    assert (got["assignment_policy"], got["assignment_probability"], got["routing_epoch"]) == ("p", None, "e")
+    other = told(row(model="m-b"), **logged)
+    assert (other["assignment_policy"], other["assignment_source"]) == ("log", "logged")
+    assert told(**logged)["assignment_source"] == "logged"
+    assert told()["assignment_source"] is None
+
+
+def test_rows_of_other_days_leave_a_days_receipt_alone() -> None:
+    day = date(2026, 1, 5)
+    first = datetime(2026, 1, 5, tzinfo=UTC)
+    base = ledger(row(starts_at=first))
+    receipt = ledger_receipt(base, day)
+    later = row(starts_at=first + timedelta(days=1))
+    over = row(starts_at=first - timedelta(days=5), ends_at=first)
+    assert ledger_receipt(ledger(later, row(starts_at=first), over), day) == receipt
+    assert ledger_receipt(base, day - timedelta(days=1)) == ledger_receipt(empty_ledger(), day)
+    assert ledger_receipt(ledger(row(starts_at=first, probability=0.5)), day) != receipt
+    assert ledger_receipt(base, day) != ledger_receipt(empty_ledger(), day)
