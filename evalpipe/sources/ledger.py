@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.lines import Hasher
 from evalpipe.sources.model import ReadOptions, SourceFile
@@ -25,6 +26,7 @@ class Ledger:
 
     def __init__(self, file: SourceFile, member: str, options: ReadOptions) -> None:
         self.file = file
+        self.source_file = printable_name(file.path)
         self.member = member
         self.options = options
         self.reader: Reader | None = None
@@ -61,7 +63,7 @@ class Ledger:
         """Note one record that is not kept."""
         self.n_quarantined += 1
         self._rows.append((
-            self.file.digest, str(self.file.path), self.member, self.source, offset, line, code, session_id,
+            self.file.digest, self.source_file, self.member, self.source, offset, line, code, session_id,
             n_bytes, digest,
         ))  # fmt: skip
 
@@ -105,6 +107,6 @@ class Ledger:
         self.flush(builder, is_end=True)
         version = self.reader.version if self.reader else ""
         builder.add_file(self.day, (
-            self.file.digest, str(self.file.path), self.member, self.source, version, self.n_bytes, self.n_read,
+            self.file.digest, self.source_file, self.member, self.source, version, self.n_bytes, self.n_read,
             self.n_kept, self.n_noise, self.n_quarantined, self.n_sessions,
         ))  # fmt: skip
