@@ -16,7 +16,8 @@ import pyarrow as pa
 from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
-from evalpipe.sources.session import END, SLOTS, START, Row, Session, parse_time, summarise
+from evalpipe.sources.session import END, SLOTS, START, Row, Session, summarise
+from evalpipe.sources.times import parse_time
 
 _DAY = {"day": pl.Date()}
 _SESSIONS = pl.Schema({**_DAY, **polars_schema(raw.SESSIONS)})
@@ -72,7 +73,7 @@ class ChunkBuilder:
         values = (
             start.date(), session.session_id, source, reader_version, file_id, session.agent, session.agent_release,
             facts["model"], facts["n_models"], session.user_id, session.tenant, session.workspace,
-            session.parent_session_id, start, end, is_dated, session.is_clock_repaired, session.end_status,
+            session.parent_session_id, start, end, is_dated, facts["is_clock_repaired"], session.end_status,
             session.scenario, session.task_id, session.trial, session.reward, session.is_success, session.harness,
             session.tools, session.prompt_version, session.retrieval_version, session.assignment_policy,
             session.assignment_unit, session.assignment_probability, session.routing_epoch, session.consent,

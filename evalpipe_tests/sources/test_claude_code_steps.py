@@ -344,7 +344,7 @@ def test_sub_agents_in_progress_lines_are_child_steps(tmp_path: Path) -> None:
     told = {"type": "user", "message": {"role": "user", "content": [text("look around")]}}
     asked = {
         "type": "assistant",
-        "timestamp": "2026-01-05T09:00:00.000Z",
+        "timestamp": "2026-01-05T10:00:03.000Z",
         "message": {
             "id": "sub1",
             "model": "small",

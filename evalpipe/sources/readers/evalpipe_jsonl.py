@@ -18,7 +18,6 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     json_text,
-    normal_time,
 )
 from evalpipe.sources.session import (
     ARGUMENTS,
@@ -37,6 +36,7 @@ from evalpipe.sources.session import (
     small_count,
     text_or_none,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "evalpipe_jsonl"
 MARKER = "evalpipe"
@@ -184,7 +184,7 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     is_document=False,
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
