@@ -74,16 +74,26 @@ class Ledger:
         self.quarantine(code, self.n_bytes, 0, 0, self.digest(place))
 
     def quarantine_rest(self, stream: Peeked, code: str) -> None:
-        """Note a file that no reader takes, with its size."""
+        """Note a file that no reader takes, with its size.
+
+        What is one line above the limit is ``RECORD_TOO_LARGE``: its format cannot be known.
+        """
         hasher = self.hasher()
+        is_one_line = stream.peek(1) == b"{"
+        rest = b""
         try:
             while block := stream.read(BLOCK):
                 hasher.update(block)
+                is_one_line = is_one_line and b"\n" not in rest
+                rest = block.rstrip()
         except STREAM_ERRORS:
             code = "UNREADABLE_FILE"
+        is_one_line = is_one_line and b"\n" not in rest
+        if is_one_line and code == "UNKNOWN_FORMAT" and stream.n_read > self.options.max_record_bytes:
+            code = "RECORD_TOO_LARGE"
         self.n_read += 1
         self.n_bytes = stream.n_read
-        self.quarantine(code, 0, 0, stream.n_read, hasher.hexdigest())
+        self.quarantine(code, 0, int(code == "RECORD_TOO_LARGE"), stream.n_read, hasher.hexdigest())
 
     def flush(self, builder: ChunkBuilder, *, is_end: bool) -> None:
         """Hand quarantine rows to the builder once there are many, or at the end of the file."""
