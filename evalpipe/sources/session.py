@@ -153,7 +153,7 @@ def summarise(session: Session) -> dict[str, Any]:
     answered: Counter[str] = Counter()
     last_answer: dict[str, int] = {}
     texts: list[str] = []
-    sums: list[int | None] = [None] * 5
+    usages: list[list[int | None]] = []
     for row in session.rows:
         kind = row[KIND]
         if kind == "tool":
@@ -164,10 +164,7 @@ def summarise(session: Session) -> dict[str, Any]:
             if row[NAME] is not None:
                 n_calls += 1
         elif kind == "agent":
-            for slot in range(5):
-                value = row[INPUT + slot]
-                if value is not None:
-                    sums[slot] = value + (sums[slot] or 0)
+            usages.append(row[INPUT:])
         elif row[ORIGIN] in PERSON and row[PARENT] is None:
             turn += 1
         row[TURN] = turn
@@ -188,11 +185,19 @@ def summarise(session: Session) -> dict[str, Any]:
         "n_models": max(len(ranked), int(session.model is not None)),
         "n_turns": turn,
         "n_tool_calls": n_calls,
-        "tokens": session.stated_tokens or tuple(sums),
+        "tokens": session.stated_tokens or _sums(usages),
         "content_digest": digest.hexdigest(),
         "text_bytes": len(content),
         "is_clock_repaired": is_clock_repaired(session),
     }
+
+
+def _sums(usages: list[list[int | None]]) -> tuple[int | None, ...]:
+    """Sum of each kind of tokens; ``None`` for a kind that no step states."""
+    if not usages:
+        return (None,) * 5
+    stated = ([value for value in kind if value is not None] for kind in zip(*usages, strict=True))
+    return tuple(sum(values) if values else None for values in stated)
 
 
 def is_clock_repaired(session: Session) -> bool:
