@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from evalpipe.contracts.names import printable_name
+
 
 class Exit(IntEnum):
     """Exit codes of the command line."""
@@ -43,6 +45,11 @@ QUARANTINE_CODES = _codes(
         "UNREADABLE_FILE",
         "The file could not be opened or decompressed.",
         "Check permissions and that the file is whole, then run again.",
+    ),
+    Code(
+        "NOT_A_FILE",
+        "A pipe, socket, device, dead link, or a link to a folder outside the paths that were named.",
+        "Name the file or folder behind it, save a pipe to a file, or leave it out.",
     ),
     Code("EMPTY_FILE", "The file holds no bytes.", "Export it again, or delete it."),
     Code(
@@ -218,7 +225,7 @@ class EvalpipeError(Exception):
         self.where = where
         self.fix = fix or entry.fix
         self.exit = entry.exit
-        place = f" [{where}]" if where else ""
+        place = f" [{printable_name(where)}]" if where else ""
         super().__init__(f"{code}{place}: {what} Fix: {self.fix}")
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 
 #: Raised whenever engine or validators change what is masked; part of the digest.
-ENGINE_VERSION = "1"
+ENGINE_VERSION = "2"
 DEFAULT_RULESET = "default"
 
 AT = ("start", "end", "around", "run", "hit")
@@ -27,6 +27,11 @@ EDGES = ("left", "both", "none")
 ACTIONS = ("mask", "pseudonymise")
 CONFIDENCE = ("high", "cue", "shape")
 MIN_LITERAL = 3
+
+#: In an expression ``␠`` stands for any space that sets numbers apart in print: the plain one, and the
+#: no-break, figure, thin and narrow no-break ones, which text copied from a page holds. Only ASCII may
+#: stand in brackets, so it is an alternation.
+SPACE, SPACES = "␠", "(?: |\u00a0|\u2007|\u2009|\u202f)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +166,12 @@ def _rule(row: dict[str, Any], where: str) -> Rule:
         since=row["since"],
         confidence=row["confidence"],
         action=row["action"],
-        anchors=tuple(row.get("anchors", ())),
+        anchors=tuple(anchor.replace(SPACE, SPACES) for anchor in row.get("anchors", ())),
         base64_of=tuple(row.get("base64_of", ())),
         caseless=row.get("caseless", False),
         shape=row.get("shape", False),
         at=row["at"],
-        value=row.get("value", ""),
+        value=row.get("value", "").replace(SPACE, SPACES),
         back=row.get("back", 0),
         ahead=row.get("ahead", 512),
         run=tuple(row.get("run", (0, 0))),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -16,7 +17,8 @@ import pyarrow as pa
 from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
-from evalpipe.sources.session import END, SLOTS, START, Row, Session, parse_time, summarise
+from evalpipe.sources.session import END, SLOTS, START, Row, Session, summarise
+from evalpipe.sources.times import parse_time
 
 _DAY = {"day": pl.Date()}
 _SESSIONS = pl.Schema({**_DAY, **polars_schema(raw.SESSIONS)})
@@ -72,7 +74,7 @@ class ChunkBuilder:
         values = (
             start.date(), session.session_id, source, reader_version, file_id, session.agent, session.agent_release,
             facts["model"], facts["n_models"], session.user_id, session.tenant, session.workspace,
-            session.parent_session_id, start, end, is_dated, session.is_clock_repaired, session.end_status,
+            session.parent_session_id, start, end, is_dated, facts["is_clock_repaired"], session.end_status,
             session.scenario, session.task_id, session.trial, session.reward, session.is_success, session.harness,
             session.tools, session.prompt_version, session.retrieval_version, session.assignment_policy,
             session.assignment_unit, session.assignment_probability, session.routing_epoch, session.consent,
@@ -93,7 +95,7 @@ class ChunkBuilder:
     def build(self) -> Chunk:
         """The frames, in the contracts' sort order; the builder is empty afterwards."""
         copies = [self._copies[session_id] for session_id in sorted(self._copies)]
-        sessions = pl.DataFrame([copy.values for copy in copies], schema=_SESSIONS, orient="row")
+        sessions = _sessions([copy.values for copy in copies])
         chunk = Chunk(
             sessions,
             _steps(sessions, [row for copy in copies for row in copy.rows]),
@@ -105,20 +107,36 @@ class ChunkBuilder:
         return chunk
 
 
+def _sessions(values: list[tuple[Any, ...]]) -> pl.DataFrame:
+    if not values:
+        return pl.DataFrame(schema=_SESSIONS)
+    return pl.DataFrame([
+        # Arrow takes lists of texts ten times as fast.
+        pl.Series(name, pa.array(column, pa.list_(pa.large_string())))
+        if dtype == pl.List(pl.String)
+        else pl.Series(name, column, dtype=dtype)
+        for (name, dtype), column in zip(_SESSIONS.items(), zip(*values, strict=True), strict=True)
+    ])  # fmt: skip
+
+
 def _steps(sessions: pl.DataFrame, rows: list[Row]) -> pl.DataFrame:
     if not rows:
         return pl.DataFrame(schema=_STEPS)
     of_step = sessions.select("day", "session_id", seq=pl.int_ranges(0, pl.col("n_steps"), dtype=pl.Int32)).explode(
         "seq", empty_as_null=False
     )
+    # One flat list and strides through it, which is twice as fast as zip(*rows) over many rows.
+    flat = list(chain.from_iterable(rows))
     columns = [
-        _times(name, values) if slot in (START, END) else pl.Series(name, values, dtype=_STEPS[name])
-        for slot, (name, values) in enumerate(zip(SLOTS, zip(*rows, strict=True), strict=True))
+        _times(name, flat[slot :: len(SLOTS)])
+        if slot in (START, END)
+        else pl.Series(name, flat[slot :: len(SLOTS)], dtype=_STEPS[name])
+        for slot, name in enumerate(SLOTS)
     ]
     return of_step.with_columns(columns).select(list(_STEPS))
 
 
-def _times(name: str, values: tuple[str | None, ...]) -> pl.Series:
+def _times(name: str, values: list[str | None]) -> pl.Series:
     """ISO texts as UTC times: all at once, or one by one where one of them is not a time."""
     try:
         # Arrow's parser, because it is ten times as fast as a strptime with a format.

@@ -21,8 +21,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evalpipe.contracts.names import printable_name
+from evalpipe.sources.inflate import Readable
 from evalpipe.sources.readers.base import json_text
-from evalpipe.sources.streams import BLOCK, Member, Peeked, Readable, open_members
+from evalpipe.sources.streams import BLOCK, Member, Peeked, open_members, plain_text
 
 PARQUET_MAGIC, ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
 
@@ -60,11 +62,11 @@ def _zip_members(path: Path, stack: ExitStack) -> Iterator[Member]:
     names = [info for info in archive.infolist() if not info.is_dir()]
     header = next((name for name in _EVAL_HEADERS if any(info.filename == name for info in names)), None)
     if header is not None and any(info.filename.startswith(_SAMPLES) for info in names):
-        yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header), stack)
+        yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header, inner), stack)
         return
     used: dict[str, int] = {}
     for info in names:
-        yield _zip_member(path, archive, info, used)
+        yield _zip_member(path, archive, info, used, stack)
 
 
 def _one(lines: Callable[[ExitStack], Iterator[bytes]], stack: ExitStack) -> Member:
@@ -79,31 +81,34 @@ def _open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
         raise OSError("broken zip archive") from error
 
 
-def _zip_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, used: dict[str, int]) -> Member:
-    name = info.filename
+def _zip_member(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, used: dict[str, int], stack: ExitStack
+) -> Member:
+    name = printable_name(info.filename)
     used[name] = used.get(name, 0) + 1
     shown = name if used[name] == 1 else f"{name}#{used[name]}"
 
-    def reopen(stack: ExitStack) -> Peeked:
-        return Peeked(_ZipStream(_open_zip(path, stack), info))
+    def reopen(again: ExitStack) -> Peeked:
+        return plain_text(_ZipStream(_open_zip(path, again), info, again))
 
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or ".." in parts or name[1:2] == ":":
         return Member(shown, None, reopen, "UNSAFE_PATH")
-    return Member(shown, Peeked(_ZipStream(archive, info)), reopen)
+    return Member(shown, plain_text(_ZipStream(archive, info, stack)), reopen)
 
 
 class _ZipStream:
     """The bytes of one member of a zip archive; whatever breaks is an ``OSError``."""
 
-    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-        self._archive, self._info = archive, info
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, stack: ExitStack) -> None:
+        self._archive, self._info, self._stack = archive, info, stack
         self._file: Readable | None = None
 
     def read(self, size: int, /) -> bytes:
         try:
             if self._file is None:
-                self._file = self._archive.open(self._info)
+                # An archive stays open until all of its members are closed.
+                self._file = self._stack.enter_context(self._archive.open(self._info))
             return self._file.read(size)
         except _BROKEN as error:
             raise OSError("broken member of a zip archive") from error
@@ -148,16 +153,16 @@ def _plain(value: object) -> object:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _eval_lines(archive: zipfile.ZipFile, header: str) -> Iterator[bytes]:
-    yield _wrapped(EVAL_HEADER, archive, header)
+def _eval_lines(archive: zipfile.ZipFile, header: str, stack: ExitStack) -> Iterator[bytes]:
+    yield _wrapped(EVAL_HEADER, archive, header, stack)
     for info in archive.infolist():
         if info.filename.startswith(_SAMPLES) and info.filename.endswith(".json"):
-            yield _wrapped(EVAL_SAMPLE, archive, info.filename)
+            yield _wrapped(EVAL_SAMPLE, archive, info.filename, stack)
 
 
-def _wrapped(key: str, archive: zipfile.ZipFile, name: str) -> bytes:
+def _wrapped(key: str, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> bytes:
     """One JSON file of the archive on a line of its own; what is no JSON stays visible as a bad line."""
-    stream = _ZipStream(archive, archive.getinfo(name))
+    stream = _ZipStream(archive, archive.getinfo(name), stack)
     data = b"".join(iter(lambda: stream.read(BLOCK), b""))
     try:
         return orjson.dumps({key: orjson.loads(data)}) + b"\n"

@@ -6,8 +6,10 @@ file holds (``registry.py``).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,38 +21,62 @@ _BLOCK = 1 << 20
 
 
 def discover(paths: Sequence[Path]) -> list[Path]:
-    """All regular files at or below the paths, sorted, each once.
+    """Everything at or below the paths that must be read or accounted for, sorted, each once.
 
-    Folders that are symbolic links are not entered, because a link to a parent never ends.
+    Regular files and links to them are what is read. Pipes, sockets, devices, dead links, folders
+    that cannot be listed, and links to folders outside the paths are returned too, so that
+    :func:`fingerprint` says of them why they are not read. Links to folders are never entered, because
+    a link to a parent never ends; one to a folder that is below the paths anyway holds nothing new.
 
     Raises:
         EvalpipeError: ``SOURCE_NOT_FOUND`` for a path that does not exist.
     """
+    roots = [os.path.realpath(path) for path in paths]
     found: set[Path] = set()
     for path in paths:
-        if path.is_dir():
-            for folder, _, names in os.walk(path, followlinks=False):
-                found.update(file for name in names if (file := Path(folder, name)).is_file())
-        elif path.exists():
-            found.add(path)
-        else:
+        if not os.path.lexists(path):
             raise EvalpipeError("SOURCE_NOT_FOUND", "No file or folder is there.", where=str(path))
+        if not os.path.isdir(path):
+            found.add(path)
+            continue
+        unlisted: list[OSError] = []
+        for folder, folders, names in os.walk(path, followlinks=False, onerror=unlisted.append):
+            found.update(Path(folder, name) for name in names)
+            links = (Path(folder, name) for name in folders if os.path.islink(os.path.join(folder, name)))
+            found.update(link for link in links if not _is_below(os.path.realpath(link), roots))
+        found.update(Path(os.fsdecode(error.filename)) for error in unlisted)
     return sorted(found)
 
 
+def _is_below(path: str, roots: Sequence[str]) -> bool:
+    return any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+
+
 def fingerprint(path: Path) -> SourceFile:
-    """Size and BLAKE2b digest of a file, streamed; an unreadable file is named by its path."""
+    """Size and BLAKE2b digest of a file, streamed; what cannot be read is named by its path."""
     digest = hashlib.blake2b(digest_size=16)
     n_bytes = 0
     try:
-        with path.open("rb", buffering=0) as file:
-            while block := file.read(_BLOCK):
+        # Without O_NONBLOCK the opening of a pipe waits for a writer that may never come.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return _unread(path, "NOT_A_FILE")
+            while block := os.read(descriptor, _BLOCK):
                 digest.update(block)
                 n_bytes += len(block)
-    except OSError:
-        name = hashlib.blake2b(os.fsencode(path), digest_size=16, person=b"unreadable").hexdigest()
-        return SourceFile(path, 0, name, unreadable=True)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        is_dead_link = error.errno == errno.ELOOP or (error.errno == errno.ENOENT and path.is_symlink())
+        # A socket refuses to be opened with ENXIO.
+        return _unread(path, "NOT_A_FILE" if is_dead_link or error.errno == errno.ENXIO else "UNREADABLE_FILE")
     return SourceFile(path, n_bytes, digest.hexdigest())
+
+
+def _unread(path: Path, code: str) -> SourceFile:
+    name = hashlib.blake2b(os.fsencode(path), digest_size=16, person=b"unreadable").hexdigest()
+    return SourceFile(path, 0, name, code)
 
 
 def plan_batches(files: Sequence[SourceFile], max_bytes: int) -> list[Batch]:

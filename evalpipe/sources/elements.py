@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from evalpipe.sources.inflate import Readable
 from evalpipe.sources.lines import Hasher, TooLarge
-from evalpipe.sources.streams import BLOCK, Readable
+from evalpipe.sources.streams import BLOCK
 
 # Everything up to the next bracket outside a string. Possessive, so that it never backtracks.
 _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*+', re.S)

@@ -6,7 +6,7 @@ Belongs here: the hot loop. Does not belong here: opening files, formats, frames
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import orjson
@@ -216,6 +216,8 @@ def _header(data: bytes) -> dict[str, Any]:
 def _late_header(member: Member, reader: Reader, ledger: Ledger) -> dict[str, Any]:
     with ExitStack() as stack:
         stream = member.reopen(stack)
+        # Of a cut document the header may be missing; its records are kept all the same.
+        stack.enter_context(suppress(*STREAM_ERRORS))
         for item in elements(stream, reader.lists, ledger.options.max_record_bytes, ledger.hasher):
             if isinstance(item, Element) and not item.is_item and item.key == reader.header_key:
                 return _header(item.data)

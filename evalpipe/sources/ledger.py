@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.lines import Hasher
 from evalpipe.sources.model import ReadOptions, SourceFile
@@ -25,6 +26,7 @@ class Ledger:
 
     def __init__(self, file: SourceFile, member: str, options: ReadOptions) -> None:
         self.file = file
+        self.source_file = printable_name(file.path)
         self.member = member
         self.options = options
         self.reader: Reader | None = None
@@ -61,7 +63,7 @@ class Ledger:
         """Note one record that is not kept."""
         self.n_quarantined += 1
         self._rows.append((
-            self.file.digest, str(self.file.path), self.member, self.source, offset, line, code, session_id,
+            self.file.digest, self.source_file, self.member, self.source, offset, line, code, session_id,
             n_bytes, digest,
         ))  # fmt: skip
 
@@ -72,16 +74,26 @@ class Ledger:
         self.quarantine(code, self.n_bytes, 0, 0, self.digest(place))
 
     def quarantine_rest(self, stream: Peeked, code: str) -> None:
-        """Note a file that no reader takes, with its size."""
+        """Note a file that no reader takes, with its size.
+
+        What is one line above the limit is ``RECORD_TOO_LARGE``: its format cannot be known.
+        """
         hasher = self.hasher()
+        is_one_line = stream.peek(1) == b"{"
+        rest = b""
         try:
             while block := stream.read(BLOCK):
                 hasher.update(block)
+                is_one_line = is_one_line and b"\n" not in rest
+                rest = block.rstrip()
         except STREAM_ERRORS:
             code = "UNREADABLE_FILE"
+        is_one_line = is_one_line and b"\n" not in rest
+        if is_one_line and code == "UNKNOWN_FORMAT" and stream.n_read > self.options.max_record_bytes:
+            code = "RECORD_TOO_LARGE"
         self.n_read += 1
         self.n_bytes = stream.n_read
-        self.quarantine(code, 0, 0, stream.n_read, hasher.hexdigest())
+        self.quarantine(code, 0, int(code == "RECORD_TOO_LARGE"), stream.n_read, hasher.hexdigest())
 
     def flush(self, builder: ChunkBuilder, *, is_end: bool) -> None:
         """Hand quarantine rows to the builder once there are many, or at the end of the file."""
@@ -105,6 +117,6 @@ class Ledger:
         self.flush(builder, is_end=True)
         version = self.reader.version if self.reader else ""
         builder.add_file(self.day, (
-            self.file.digest, str(self.file.path), self.member, self.source, version, self.n_bytes, self.n_read,
+            self.file.digest, self.source_file, self.member, self.source, version, self.n_bytes, self.n_read,
             self.n_kept, self.n_noise, self.n_quarantined, self.n_sessions,
         ))  # fmt: skip

@@ -7,10 +7,12 @@ passed over while it streams, so that a line of any size costs no more memory th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from evalpipe.sources.streams import Readable
+from evalpipe.sources.inflate import Readable
+from evalpipe.sources.streams import STREAM_ERRORS
 
 #: Lines are handed on in blocks of about this many bytes.
 BLOCK_BYTES = 1 << 20
@@ -54,33 +56,43 @@ def line_blocks(stream: Readable, max_bytes: int, hasher: Callable[[], Hasher]) 
         stream: UTF-8 bytes.
         max_bytes: Longest line that is kept, newline excluded.
         hasher: Makes the keyed digest that stands for a line that is passed over.
+
+    Raises:
+        OSError, EOFError, zlib.error: The stream broke; all lines before, and the line that it broke
+            in as far as it came, were given.
     """
     offset, number = 0, 1
     parts: list[bytes] = []
     held = 0
-    block = stream.read(BLOCK_BYTES)
-    while block:
+    broken: Exception | None = None
+    while True:
+        try:
+            block = stream.read(BLOCK_BYTES)
+        except STREAM_ERRORS as error:
+            broken, block = error, b""
+        if not block:
+            break
         if b"\n" not in block:
             parts.append(block)
             held += len(block)
-            block = b""
-            if held > max_bytes:
-                skipped = _skip(stream, parts, hasher())
-                yield TooLarge(offset, number, skipped.n_bytes, skipped.digest)
-                offset, number, held = offset + skipped.n_bytes + 1, number + 1, 0
-                block = skipped.rest
-            block = block or stream.read(BLOCK_BYTES)
-            continue
+            if held <= max_bytes:
+                continue
+            skipped = _skip(stream, parts, hasher())
+            yield TooLarge(offset, number, skipped.n_bytes, skipped.digest)
+            offset, number, held = offset + skipped.n_bytes + 1, number + 1, 0
+            block = skipped.rest
         lines = b"".join([*parts, block]).split(b"\n")
         rest = lines.pop()
-        yield from _checked(lines, offset, number, max_bytes, hasher)
+        if lines:
+            yield from _checked(lines, offset, number, max_bytes, hasher)
         offset += held + len(block) - len(rest)
         number += len(lines)
         parts = [rest] if rest else []
         held = len(rest)
-        block = stream.read(BLOCK_BYTES)
     if held:
         yield from _checked([b"".join(parts)], offset, number, max_bytes, hasher)
+    if broken is not None:
+        raise broken
 
 
 def _checked(
@@ -113,10 +125,11 @@ def _skip(stream: Readable, parts: list[bytes], digest: Hasher) -> _Skipped:
         digest.update(part)
         n_bytes += len(part)
     parts.clear()
-    while block := stream.read(BLOCK_BYTES):
-        head, newline, rest = block.partition(b"\n")
-        digest.update(head)
-        n_bytes += len(head)
-        if newline:
-            return _Skipped(n_bytes, digest.hexdigest(), rest)
+    with suppress(*STREAM_ERRORS):  # The next read raises it again.
+        while block := stream.read(BLOCK_BYTES):
+            head, newline, rest = block.partition(b"\n")
+            digest.update(head)
+            n_bytes += len(head)
+            if newline:
+                return _Skipped(n_bytes, digest.hexdigest(), rest)
     return _Skipped(n_bytes, digest.hexdigest(), b"")

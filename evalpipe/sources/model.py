@@ -21,13 +21,13 @@ class SourceFile:
         path: Where it is.
         n_bytes: Size on disk.
         digest: BLAKE2b of the bytes (32 hex digits), or of the path where the bytes cannot be read.
-        unreadable: Whether the bytes could not be read when the digest was taken.
+        code: Quarantine code, where the bytes could not or must not be read when the digest was taken.
     """
 
     path: Path
     n_bytes: int
     digest: str
-    unreadable: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 
+from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.containers import open_file
 from evalpipe.sources.feed import feed
@@ -72,6 +73,11 @@ def _chunks(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
 
 def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:
     """Read one file into the builder; yields whenever the builder is full."""
+    if file.code:
+        ledger = Ledger(file, "", options)
+        ledger.quarantine_file(file.code)
+        ledger.close(builder)
+        return
     n_members = 0
     with ExitStack() as stack:
         try:
@@ -87,16 +93,10 @@ def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) ->
 
 def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:
     ledger = Ledger(file, member.name, options)
-    head = b""
-    code = member.code
-    if member.stream is not None:
-        try:
-            head = member.stream.peek(HEAD_BYTES)
-        except STREAM_ERRORS:
-            code = "UNREADABLE_FILE"
-    if code:
-        ledger.quarantine_file(code)
+    if member.code:
+        ledger.quarantine_file(member.code)
     elif member.stream is not None:
+        head = member.stream.peek(HEAD_BYTES)
         ledger.reader = sniff(head)
         if ledger.reader is None:
             ledger.quarantine_rest(member.stream, "UNKNOWN_FORMAT" if head.strip() else "EMPTY_FILE")
@@ -110,7 +110,7 @@ def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder
 def _read_sessions(
     member: Member, stream: Peeked, reader: Reader, ledger: Ledger, builder: ChunkBuilder
 ) -> Iterator[None]:
-    context = FileContext(member.name or ledger.file.path.name)
+    context = FileContext(member.name or printable_name(ledger.file.path.name))
     parser = reader.parser(context)
     rejected: dict[str, str] = {}
     last_line: dict[str, int] | None = None

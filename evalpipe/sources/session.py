@@ -14,6 +14,8 @@ from collections import Counter
 from datetime import UTC, date, datetime
 from typing import Any
 
+from evalpipe.sources.times import parse_time
+
 #: One step: a list with these slots. ``raw.steps`` without day, session_id and seq.
 Row = list[Any]
 
@@ -84,15 +86,6 @@ def number_or_none(value: object) -> float | None:
     return None
 
 
-def parse_time(value: str) -> datetime | None:
-    """An ISO time as UTC; without a zone it is taken for UTC. ``None`` where it is not a time."""
-    try:
-        moment = datetime.fromisoformat(value)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 class Session:
     """A session being read. Readers set the fields that their format states and append rows."""
 
@@ -126,21 +119,15 @@ class Session:
         self.n_messages = 0
         self.n_records = 0
         self.rows: list[Row] = []
-        #: First, previous and greatest time, as ISO text of one layout.
+        #: First and greatest time, as ISO text of one layout.
         self.first_at = ""
-        self.last_at = ""
         self.greatest_at = ""
-        self.is_clock_repaired = False
 
     def see(self, at: str) -> None:
         """Note the time of the next record in the log."""
-        if at >= self.greatest_at:
-            if not self.first_at:
-                self.first_at = at
+        if at > self.greatest_at:
+            self.first_at = self.first_at or at
             self.greatest_at = at
-        elif at < self.last_at:
-            self.is_clock_repaired = True
-        self.last_at = at
 
     def dates(self, undated_day: date) -> tuple[datetime, datetime, bool]:
         """(start, end, is_dated). An undated session starts at midnight of the assigned day."""
@@ -159,13 +146,14 @@ def summarise(session: Session) -> dict[str, Any]:
     """Number the turns in place, and return what follows from the rows.
 
     Returns:
-        model, n_models, n_turns, n_tool_calls, the five token sums, content_digest and text_bytes.
+        model, n_models, n_turns, n_tool_calls, the five token sums, content_digest, text_bytes, and
+        is_clock_repaired.
     """
     turn = n_calls = 0
     answered: Counter[str] = Counter()
     last_answer: dict[str, int] = {}
     texts: list[str] = []
-    sums: list[int | None] = [None] * 5
+    usages: list[list[int | None]] = []
     for row in session.rows:
         kind = row[KIND]
         if kind == "tool":
@@ -176,10 +164,7 @@ def summarise(session: Session) -> dict[str, Any]:
             if row[NAME] is not None:
                 n_calls += 1
         elif kind == "agent":
-            for slot in range(5):
-                value = row[INPUT + slot]
-                if value is not None:
-                    sums[slot] = value + (sums[slot] or 0)
+            usages.append(row[INPUT:])
         elif row[ORIGIN] in PERSON and row[PARENT] is None:
             turn += 1
         row[TURN] = turn
@@ -200,7 +185,39 @@ def summarise(session: Session) -> dict[str, Any]:
         "n_models": max(len(ranked), int(session.model is not None)),
         "n_turns": turn,
         "n_tool_calls": n_calls,
-        "tokens": session.stated_tokens or tuple(sums),
+        "tokens": session.stated_tokens or _sums(usages),
         "content_digest": digest.hexdigest(),
         "text_bytes": len(content),
+        "is_clock_repaired": is_clock_repaired(session),
     }
+
+
+def _sums(usages: list[list[int | None]]) -> tuple[int | None, ...]:
+    """Sum of each kind of tokens; ``None`` for a kind that no step states."""
+    if not usages:
+        return (None,) * 5
+    stated = ([value for value in kind if value is not None] for kind in zip(*usages, strict=True))
+    return tuple(sum(values) if values else None for values in stated)
+
+
+def is_clock_repaired(session: Session) -> bool:
+    """Whether a step starts before the session, its turn or its parent, or ends before it starts.
+
+    Calls that overlap are logged in any order: that is no fault of the clock.
+    """
+    turn_at = session.first_at
+    children: list[Row] = []
+    for row in session.rows:
+        start = row[START]
+        if start is None:
+            continue
+        if start < turn_at or (row[END] or start) < start:
+            return True
+        if row[PARENT] is not None:
+            children.append(row)
+        elif row[ORIGIN] in PERSON:
+            turn_at = start
+    if not children:
+        return False
+    starts = {row[STEP_ID]: row[START] for row in session.rows if row[START] is not None}
+    return any(row[START] < starts.get(row[PARENT], "") for row in children)

@@ -8,17 +8,15 @@ exports are often misnamed.
 from __future__ import annotations
 
 import codecs
-import gzip
-import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
-import pyarrow as pa
+from evalpipe.sources.archive import TAR_BLOCK, is_tar, tar_members
+from evalpipe.sources.inflate import Readable, unwrapper
 
 #: Read size. Small enough that what is lost when a stream breaks in the middle is little.
 BLOCK = 1 << 18
@@ -26,39 +24,41 @@ BLOCK = 1 << 18
 #: What a broken wrapping raises while it is read.
 STREAM_ERRORS = (OSError, EOFError, zlib.error)
 
-_TAR_BLOCK = 512
-_LONGEST_NAME = 1 << 16
-
-
-class Readable(Protocol):
-    """The least that a stream must do."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
-        ...
-
 
 class Peeked:
-    """A stream whose first bytes can be looked at before they are read."""
+    """A stream whose first bytes can be looked at before they are read.
+
+    Where the source breaks, what came before is given first: looking ahead must not lose a short log.
+    """
 
     def __init__(self, source: Readable) -> None:
         self._source = source
         self._ahead = b""
+        self._error: Exception | None = None
         #: Bytes read so far.
         self.n_read = 0
 
     def peek(self, size: int) -> bytes:
-        """The next ``size`` bytes, or all that are left, without moving on."""
-        while len(self._ahead) < size and (block := self._source.read(BLOCK)):
-            self._ahead += block
+        """The next ``size`` bytes, or all that are left or can be read, without moving on."""
+        try:
+            while len(self._ahead) < size and self._error is None and (block := self._source.read(BLOCK)):
+                self._ahead += block
+        except STREAM_ERRORS as error:
+            self._error = error
         return self._ahead[:size]
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes; empty at the end."""
         if self._ahead:
             block, self._ahead = self._ahead[:size], self._ahead[size:]
+        elif self._error is not None:
+            raise self._error
         else:
-            block = self._source.read(size)
+            try:
+                block = self._source.read(size)
+            except STREAM_ERRORS as error:
+                self._error = error
+                raise
         self.n_read += len(block)
         return block
 
@@ -99,46 +99,36 @@ def open_members(path: Path, stack: ExitStack) -> Iterator[Member]:
     """The streams of a file, one by one; each must be read before the next is asked for.
 
     Raises:
-        OSError, EOFError, zlib.error: The file cannot be opened, or its wrapping is broken.
+        OSError, EOFError, zlib.error: The file cannot be opened, or the archive is broken.
     """
-    outer = _unwrapped(stack.enter_context(path.open("rb", buffering=0)), stack)
-    if not _is_tar(outer.peek(_TAR_BLOCK)):
+    outer = _unwrapped(stack.enter_context(path.open("rb", buffering=0)))
+    if not is_tar(outer.peek(TAR_BLOCK)):
         yield Member("", _as_utf8(outer), partial(_reopen, path, -1))
         return
-    for index, (name, stream, code) in enumerate(_tar_members(outer)):
-        reopen = partial(_reopen, path, index)
-        if stream is None:
-            yield Member(name, None, reopen, code)
-            continue
-        with ExitStack() as member_stack:
-            try:
-                inner = _as_utf8(_unwrapped(stream, member_stack))
-            except STREAM_ERRORS:
-                yield Member(name, None, reopen, "UNREADABLE_FILE")
-            else:
-                yield Member(name, inner, reopen)
+    for index, (name, stream, code) in enumerate(tar_members(outer)):
+        inner = None if stream is None else plain_text(stream)
+        yield Member(name, inner, partial(_reopen, path, index), code)
 
 
 def _reopen(path: Path, index: int, stack: ExitStack) -> Peeked:
-    outer = _unwrapped(stack.enter_context(path.open("rb", buffering=0)), stack)
+    outer = _unwrapped(stack.enter_context(path.open("rb", buffering=0)))
     if index < 0:
         return _as_utf8(outer)
-    for position, (_, stream, _) in enumerate(_tar_members(outer)):
+    for position, (_, stream, _) in enumerate(tar_members(outer)):
         if position == index and stream is not None:
-            return _as_utf8(_unwrapped(stream, stack))
+            return plain_text(stream)
     raise EOFError(path)
 
 
-def _unwrapped(source: Readable, stack: ExitStack) -> Peeked:
+def plain_text(source: Readable) -> Peeked:
+    """The bytes behind a compression, if there is one, as UTF-8."""
+    return _as_utf8(_unwrapped(source))
+
+
+def _unwrapped(source: Readable) -> Peeked:
     stream = Peeked(source)
-    magic = stream.peek(4)
-    if magic[:2] == b"\x1f\x8b":
-        return Peeked(stack.enter_context(gzip.GzipFile(fileobj=_AsFile(stream))))  # type: ignore[call-overload]
-    if magic == b"\x28\xb5\x2f\xfd":
-        # pyarrow, because the zstandard package takes a truncated file for a whole one.
-        wrapped = pa.PythonFile(_AsFile(stream), mode="r")
-        return Peeked(stack.enter_context(pa.CompressedInputStream(wrapped, "zstd")))
-    return stream
+    undo = unwrapper(stream.peek(4))
+    return Peeked(undo(stream)) if undo else stream
 
 
 def _as_utf8(stream: Peeked) -> Peeked:
@@ -150,136 +140,3 @@ def _as_utf8(stream: Peeked) -> Peeked:
     if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return Peeked(Utf8(stream, "utf-16"))
     return stream
-
-
-class _AsFile:
-    """A stream with the few attributes that gzip and pyarrow ask of a file."""
-
-    closed = False
-
-    def __init__(self, source: Readable) -> None:
-        self._source = source
-
-    def read(self, size: int = BLOCK, /) -> bytes:
-        return self._source.read(size)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def _is_tar(block: bytes) -> bool:
-    return len(block) == _TAR_BLOCK and block[257:262] == b"ustar"
-
-
-class _Section:
-    """The bytes of one archive member; what is left unread is skipped by ``drain``."""
-
-    def __init__(self, source: Peeked, size: int) -> None:
-        self._source = source
-        self._left = size
-        self._padding = -size % _TAR_BLOCK
-
-    def read(self, size: int, /) -> bytes:
-        if not self._left:
-            return b""
-        block = self._source.read(min(size, self._left))
-        if not block:
-            raise EOFError("archive ends inside a member")
-        self._left -= len(block)
-        return block
-
-    def drain(self) -> None:
-        while self.read(BLOCK):
-            pass
-        while self._padding and (block := self._source.read(self._padding)):
-            self._padding -= len(block)
-
-
-def _tar_members(source: Peeked) -> Iterator[tuple[str, _Section | None, str]]:
-    """(name, stream, code) of each member.
-
-    Reads headers itself: ``tarfile`` ends quietly at a damaged header and hides all later members.
-    Here a damaged header is reported once, and reading goes on at the next header that is whole.
-    """
-    used: dict[str, int] = {}
-    long_name = ""
-    is_lost = False
-    while block := _exactly(source, _TAR_BLOCK):
-        if not block.strip(b"\0"):
-            continue
-        info = _header(block)
-        if info is None:
-            if not is_lost:
-                yield _distinct("", used), None, "UNREADABLE_FILE"
-            is_lost = True
-            continue
-        is_lost = False
-        section = _Section(source, info.size)
-        if info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE):
-            long_name = _pax_name(section) if info.type == tarfile.XHDTYPE else _gnu_name(section)
-        elif info.type in (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK):
-            section.drain()
-        elif not info.isdir():
-            name = long_name or info.name
-            long_name = ""
-            is_safe = info.isreg() and _is_inside(name)
-            yield _distinct(name, used), section if is_safe else None, "" if is_safe else "UNSAFE_PATH"
-            section.drain()
-        else:
-            long_name = ""
-
-
-def _header(block: bytes) -> tarfile.TarInfo | None:
-    try:
-        info = tarfile.TarInfo.frombuf(block, "utf-8", "replace")
-    except tarfile.HeaderError:
-        return None
-    # A negative size can be written down, and would make the reader go back or on for ever.
-    return info if info.size >= 0 else None
-
-
-def _exactly(source: Peeked, size: int) -> bytes:
-    block = source.read(size)
-    while len(block) < size and (more := source.read(size - len(block))):
-        block += more
-    if 0 < len(block) < size:
-        raise EOFError("archive ends inside a header")
-    return block
-
-
-def _whole(section: _Section) -> bytes:
-    data = b""
-    while len(data) < _LONGEST_NAME and (block := section.read(_LONGEST_NAME)):
-        data += block
-    section.drain()
-    return data
-
-
-def _gnu_name(section: _Section) -> str:
-    return _whole(section).rstrip(b"\0").decode("utf-8", "replace")
-
-
-def _pax_name(section: _Section) -> str:
-    for record in _whole(section).split(b"\n"):
-        _, _, pair = record.partition(b" ")
-        if pair.startswith(b"path="):
-            return pair[5:].decode("utf-8", "replace")
-    return ""
-
-
-def _is_inside(name: str) -> bool:
-    parts = name.replace("\\", "/").split("/")
-    return bool(name) and not name.startswith(("/", "\\")) and ".." not in parts and name[1:2] != ":"
-
-
-def _distinct(name: str, used: dict[str, int]) -> str:
-    # Archives may hold a name twice, and the name is a key.
-    name = name or "(damaged)"
-    used[name] = used.get(name, 0) + 1
-    return name if used[name] == 1 else f"{name}#{used[name]}"

@@ -178,6 +178,13 @@ def mask_order(steps: pl.DataFrame) -> pl.DataFrame:
         "身份证 11010519491231002X",
         "-----BEGIN PRIVATE KEY-----\n" + "aB3dEf7Hk9" * 5,
         "MY_API_KEY=abc123def456ghi",
+        "4539.1488.0343.6467",
+        "4539\u00a01488\u00a00343\u00a06467",
+        "4539\u20071488\u20070343\u20076467",
+        "pay to de89370400440532013000 now",
+        "https://x.example.com/?access_token=Zk3jd9Qpl2mN8vTr&state=1",
+        "<SECRET:aws-access-key-id>, " + "wJ4lrXUt/FEMI7K7" + "MDENGbPxRfiCYq2mPLQK8aBc",
+        "DB_PASSWORD=<SECRET:password>&tiger95100 x",
         "ey" + "JhbGciOiJIUzI1NiJ9.ey" + "JpYXQiOjE2MDAwMDAwMDB9.aB3daB3daB3daB3daB3daB3d",
     ],
 )

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalpipe.signals import ids, language, text
+from evalpipe.signals import ids, language, rulefiles, text
 
 MESSY = st.lists(
     st.sampled_from(
         ["It still fails", "不对，", "não", "沒有", "`a_b`", "```py\nx = 1\n```", "```", "\n", "  ", "> quoted", "<EMAIL_ADDRESS:a:xyz>",
          "<SECRET:aws>", "<b>", "https://x.test/a", "/usr/lib/a.py", "C:\\x\\y", '"not found"', "“quoted”", "│ a │", "{", "};", "İ", "ſ",
-         "Error: x", "at foo (a.js:1:2)", "[Image #1]", "2026-01-01 10:00 start", "$ ls", "\r\n", "\u00a0", "é", "ß", "😀", "\x00"]
+         "Error: x", "at foo (a.js:1:2)", "[Image #1]", "2026-01-01 10:00 start", "$ ls", "\r\n", "\u00a0", "é", "ß", "😀", "\x00",
+         "´", "'", ",", "(", "2026-01-02 it", "traceback ", "exception in ", "npm err", "npm warn", "#!", "diff --git", "index 0a1b2c3",
+         "错误(", "at foo.bar (", "get ", "-", ".", "ps c", "error"]
     )
     | st.text(max_size=12),
     max_size=14,
@@ -31,6 +36,28 @@ def test_both_engines_read_the_same_prose(message: str) -> None:
     if columns["is_plain"].item():
         assert prose == text.fold(message)
         assert len(prose) == len(message)
+
+
+ZONES = rulefiles.load("zones.toml")["zone"]
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=lambda zone: zone["id"])
+def test_both_engines_see_every_zone_in_a_message_that_holds_nothing_else(zone: dict[str, Any]) -> None:
+    for example in [*zone["match"], *zone["no_match"]]:
+        assert text.prose_column(pl.Series([example]))["prose"].item() == text.prose_positions(example)[0], example
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "´不对，", "'no that is wrong,", "2026-01-02 started", "Traceback most recent", "Exception in thread main",
+        "npm err code 1", "#!bin", "diff --git a b", "index 0a1b2c3", "at foo.bar (x", "错误(1", "报错 (1",
+    ],
+)  # fmt: skip
+def test_both_engines_see_a_line_of_code_or_log_without_punctuation(message: str) -> None:
+    prose, _ = text.prose_positions(message)
+    assert prose == ""
+    assert text.prose_column(pl.Series([message])).rows() == [("", False)]
 
 
 def test_long_messages_are_read_at_both_ends() -> None:

@@ -338,13 +338,13 @@ def test_sub_agents_in_progress_lines_are_child_steps(tmp_path: Path) -> None:
     c = Claude()
 
     def progress(inner: dict[str, object]) -> dict[str, object]:
-        fields = {"parentToolUseID": "task1", "timestamp": "2026-01-05T09:59:00.000Z"}
+        fields = {"parentToolUseID": "task1", "timestamp": "2026-01-05T10:00:05.000Z"}
         return c.line("progress", data={"type": "agent_progress", "message": inner}, **fields)
 
     told = {"type": "user", "message": {"role": "user", "content": [text("look around")]}}
     asked = {
         "type": "assistant",
-        "timestamp": "2026-01-05T09:00:00.000Z",
+        "timestamp": "2026-01-05T10:00:03.000Z",
         "message": {
             "id": "sub1",
             "model": "small",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources import discover, fingerprint, plan_batches, reader_versions, registry
+from evalpipe_tests.sources.helpers import Claude, Read, lines, write
 
 
 def test_files_below_folders_are_found_sorted_and_once(tmp_path: Path) -> None:
@@ -20,7 +22,67 @@ def test_files_below_folders_are_found_sorted_and_once(tmp_path: Path) -> None:
     (tmp_path / "a" / "loop").symlink_to(tmp_path, target_is_directory=True)
     os.mkfifo(tmp_path / "pipe")
     found = discover([tmp_path / "b", tmp_path, tmp_path / "c.txt"])
-    assert [str(p.relative_to(tmp_path)) for p in found] == ["a/.hidden", "a/1.jsonl", "b/2.jsonl", "c.txt"]
+    assert [str(p.relative_to(tmp_path)) for p in found] == [
+        "a/.hidden", "a/1.jsonl", "b/2.jsonl", "c.txt", "pipe",
+    ]  # fmt: skip
+
+
+def test_what_is_no_file_has_a_code_and_is_never_opened_for_reading(tmp_path: Path) -> None:
+    root, outside = tmp_path / "logs", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    write(root, Claude().user("hi"), name="log.jsonl")
+    write(outside, Claude("s2").user("hi"), name="other.jsonl")
+    os.mkfifo(root / "pipe")
+    (root / "link-to-file").symlink_to(outside / "other.jsonl")
+    (root / "link-to-folder").symlink_to(outside)
+    (root / "link-to-itself").symlink_to(root / "link-to-itself")
+    (root / "link-to-root").symlink_to(root)
+    (root / "link-to-nothing").symlink_to(root / "nothing")
+    (root / "link-to-device").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(root / "socket"))
+        read = Read(root)
+    assert read.sessions["session_id"].to_list() == ["claude_code:s1", "claude_code:s2"]
+    refused = {Path(name).name: code for name, code in read.quarantine.select("source_file", "code").rows()}
+    names = ("pipe", "socket", "link-to-folder", "link-to-itself", "link-to-nothing", "link-to-device")
+    assert refused == dict.fromkeys(names, "NOT_A_FILE")
+
+
+def test_a_pipe_that_is_named_itself_does_not_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert Read(tmp_path / "pipe").codes == ["NOT_A_FILE"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o000)
+    assert Read(tmp_path).codes == ["UNREADABLE_FILE"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"caf\xe9.jsonl", "caf%E9.jsonl"),
+        (b"50%\xff.jsonl", "50%25%FF.jsonl"),
+        (b"a\nb\x1b[31m.jsonl", "a%0Ab%1B[31m.jsonl"),
+        ("a\u202eb\u2028.jsonl".encode(), "a%E2%80%AEb%E2%80%A8.jsonl"),
+        ("日志 50%.jsonl".encode(), "日志 50%.jsonl"),
+    ],
+)
+def test_any_name_of_a_file_can_be_landed(tmp_path: Path, name: bytes, shown: str) -> None:
+    (tmp_path / os.fsdecode(name)).write_bytes(lines(Claude().user("hi"), "{"))
+    read = Read(tmp_path)
+    assert read.sessions.height == 1
+    assert read.codes == ["BAD_JSON"]
+    for table in (read.files, read.quarantine):
+        assert [Path(path).name for path in table["source_file"]] == [shown]
+
+
+def test_a_missing_path_is_named_in_one_printable_line(tmp_path: Path) -> None:
+    with pytest.raises(EvalpipeError) as caught:
+        discover([tmp_path / os.fsdecode(b"no\nsuch\xff")])
+    assert "no%0Asuch%FF" in str(caught.value).encode().decode()
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
@@ -34,12 +96,12 @@ def test_a_fingerprint_depends_on_the_bytes_alone(tmp_path: Path) -> None:
     a, b, c = (fingerprint(tmp_path / name) for name in "abc")
     assert a.digest == b.digest != c.digest
     assert (a.n_bytes, c.n_bytes) == (3_000_000, 1)
-    assert not a.unreadable
+    assert not a.code
 
 
 def test_an_unreadable_file_has_a_digest_of_its_own(tmp_path: Path) -> None:
     gone, other = fingerprint(tmp_path / "gone"), fingerprint(tmp_path / "other")
-    assert gone.unreadable
+    assert gone.code == "UNREADABLE_FILE"
     assert gone.digest != other.digest
 
 

@@ -211,3 +211,53 @@ def test_the_example_in_the_docs_is_read_whole(tmp_path: Path) -> None:
     assert read.codes == []
     s = read.session
     assert (s["n_turns"], s["n_tool_calls"], s["is_objective_success"], s["logged_cost_usd"]) == (1, 1, True, 0.01)
+
+
+def test_overlapping_calls_are_no_fault_of_the_clock(tmp_path: Path) -> None:
+    def span(start: int, end: int) -> dict[str, str]:
+        return {"started_at": f"2026-01-05T10:00:{start:02d}Z", "ended_at": f"2026-01-05T10:00:{end:02d}Z"}
+
+    calls = [step(2, "tool", name="a", **span(5, 9)), step(3, "tool", name="b", **span(4, 6))]
+    read = Read(write(tmp_path, SESSION, step(1, "user", text="go", at="2026-01-05T10:00:01Z"), *calls))
+    assert not read.session["is_clock_repaired"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_fault"),
+    [
+        ({"kind": "agent", "at": "2026-01-05T10:00:04Z"}, True),
+        ({"kind": "agent", "at": "2026-01-05T10:00:06Z"}, False),
+        ({"kind": "user", "at": "2026-01-05T10:00:04Z"}, True),
+        ({"kind": "agent", "at": "2026-01-05T10:00:06Z", "parent_id": "2"}, True),
+        ({"kind": "agent", "at": "2026-01-05T10:00:08Z", "parent_id": "2"}, False),
+        ({"kind": "tool", "started_at": "2026-01-05T10:00:08Z", "ended_at": "2026-01-05T10:00:07Z"}, True),
+        ({"kind": "tool", "started_at": "2026-01-05T10:00:08Z", "ended_at": "2026-01-05T10:00:08.5Z"}, False),
+    ],
+)
+def test_a_step_before_what_must_come_first_is_a_fault_of_the_clock(
+    tmp_path: Path, fields: dict[str, str], is_fault: bool
+) -> None:
+    before = [
+        step(1, "user", text="go", at="2026-01-05T10:00:05Z"),
+        step(2, "tool", name="a", started_at="2026-01-05T10:00:07Z", ended_at="2026-01-05T10:00:09Z"),
+    ]
+    read = Read(write(tmp_path, SESSION, *before, step(3, **fields)))
+    assert read.session["is_clock_repaired"] is is_fault
+
+
+def test_times_as_counts_and_in_rare_spellings(tmp_path: Path) -> None:
+    head = {**SESSION, "started_at": 1767607200}
+    steps = [step(1, "user", text="go", at="2026-01-05t10:00:01z"), step(2, "agent", text="ok", at=1767607202500)]
+    read = Read(write(tmp_path, head, *steps))
+    assert read.codes == []
+    assert read.rows("started_at") == [
+        datetime(2026, 1, 5, 10, 0, 1, tzinfo=UTC), datetime(2026, 1, 5, 10, 0, 2, 500_000, tzinfo=UTC),
+    ]  # fmt: skip
+    assert not read.session["is_clock_repaired"]
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00+05:00"])
+def test_the_zero_of_a_calendar_is_no_date_of_a_session_but_not_undated(tmp_path: Path, at: str) -> None:
+    read = Read(write(tmp_path, {**SESSION, "started_at": at}, step(1, "user", text="go")))
+    assert read.codes == ["DATE_OUT_OF_RANGE"] * 2
+    assert read.sessions.is_empty()

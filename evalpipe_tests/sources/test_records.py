@@ -6,6 +6,7 @@ import hashlib
 import json
 import tracemalloc
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from evalpipe.sources import lines as lines_module
 from evalpipe.sources.decode import decode
 from evalpipe.sources.elements import Broken, Element, elements
 from evalpipe.sources.lines import Block, TooLarge, line_blocks
+from evalpipe_tests.sources.helpers import Claude, Read, write
 
 HASHER = partial(hashlib.blake2b, key=b"k", digest_size=16)
 
@@ -223,3 +225,18 @@ def test_places_of_concatenated_values_are_bytes() -> None:
 def test_block_sizes_are_what_memory_is_bounded_by() -> None:
     assert lines_module.BLOCK_BYTES <= 1 << 20
     assert elements_module.BLOCK <= 1 << 20
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n\n"])
+def test_a_file_of_one_line_above_the_limit_is_too_large_whatever_its_format(tmp_path: Path, end: bytes) -> None:
+    write(tmp_path, Claude().user("hi"), name="good.jsonl")
+    data = b'{"text": "' + b"x" * 600_000 + b'"}' + end
+    (tmp_path / "huge.jsonl").write_bytes(data)
+    read = Read(tmp_path, max_record_bytes=100_000)
+    assert read.sessions.height == 1
+    assert read.quarantine.select("code", "line", "n_bytes").rows() == [("RECORD_TOO_LARGE", 1, len(data))]
+
+
+def test_a_large_file_of_lines_in_no_format_is_of_an_unknown_format(tmp_path: Path) -> None:
+    (tmp_path / "huge.jsonl").write_bytes(b'{"a": 1}\n' * 60_000)
+    assert Read(tmp_path, max_record_bytes=100_000).codes == ["UNKNOWN_FORMAT"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import random
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -143,6 +145,108 @@ def test_long_and_repeated_names(tmp_path: Path, form: int) -> None:
     read = Read(tmp_path)
     assert read.files["member"].to_list() == [name, f"{name}#2"]
     assert read.sessions.height == 2
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_odd_names_in_archives(tmp_path: Path, form: int) -> None:
+    names = ["a\nb.jsonl", "a\n20 path=evil.jsonl", "caf\udce9" + "x" * 100 + ".jsonl", "tab\t.jsonl"]
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form, errors="surrogateescape") as archive:
+        for number, name in enumerate(names):
+            data = log(f"s{number}")
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    (tmp_path / "x.tar").write_bytes(buffer.getvalue())
+    read = Read(tmp_path)
+    assert read.sessions.height == 4
+    shown = ["a%0A20 path=evil.jsonl", "a%0Ab.jsonl", "caf%E9" + "x" * 100 + ".jsonl", "tab%09.jsonl"]
+    assert read.files["member"].to_list() == shown
+
+
+def test_a_size_in_an_extended_header_counts(tmp_path: Path) -> None:
+    # Archivers write the size there where it does not fit the header.
+    data, after = log("big"), log("after")
+    fact = b"%d size=%d\n" % (len(f"00 size={len(data)}\n"), len(data))
+    extended = tarfile.TarInfo("x")
+    extended.type, extended.size = tarfile.XHDTYPE, len(fact)
+    member = tarfile.TarInfo("big.jsonl")
+    archive = extended.tobuf() + fact.ljust(512, b"\0") + member.tobuf() + data.ljust(-(-len(data) // 512) * 512, b"\0")
+    (tmp_path / "x.tar").write_bytes(archive + tar([("after.jsonl", after)]))
+    assert Read(tmp_path).sessions["session_id"].to_list() == ["claude_code:after", "claude_code:big"]
+
+
+def steps_of_a_cut_log(tmp_path: Path, data: bytes) -> int:
+    (tmp_path / "x").write_bytes(data)
+    read = Read(tmp_path)
+    assert "UNREADABLE_FILE" in read.codes
+    return int(read.sessions["n_steps"].sum())
+
+
+def test_a_short_cut_gzip_file_keeps_the_records_before_the_cut(tmp_path: Path) -> None:
+    plain = log("s1", 9)
+    data = gzip.compress(plain, 0)
+    assert steps_of_a_cut_log(tmp_path, data[: len(data) // 2]) == 5
+    # Nothing but the checksum is missing, or wrong.
+    assert steps_of_a_cut_log(tmp_path, data[:-8]) == 10
+    assert steps_of_a_cut_log(tmp_path, gzip.compress(plain)[:-8] + b"\1" * 8) == 10
+
+
+def test_the_record_that_a_file_is_cut_in_has_a_place(tmp_path: Path) -> None:
+    plain = log("s1", 3)
+    (tmp_path / "x").write_bytes(gzip.compress(plain[:-40])[:-8])
+    read = Read(tmp_path)
+    at = plain.rindex(b"\n", 0, -1) + 1
+    assert read.quarantine.select("code", "byte_offset", "line").rows() == [
+        ("BAD_JSON", at, 4),
+        ("UNREADABLE_FILE", len(plain) - 40, 0),
+    ]
+    assert read.session["n_steps"] == 3
+
+
+def test_a_damaged_gzip_file_keeps_what_came_before_the_damage(tmp_path: Path) -> None:
+    plain = log("s1", 2000)
+    data = bytearray(gzip.compress(plain, 0))
+    blocks = [len(data) - 8 - 65_000, len(data) - 8 - 64_000]
+    data[blocks[0] : blocks[1]] = b"\xff" * 1000
+    assert steps_of_a_cut_log(tmp_path, bytes(data)) > 1800
+
+
+def test_a_short_cut_zstd_file_keeps_its_whole_blocks(tmp_path: Path) -> None:
+    compressor = zstandard.ZstdCompressor().compressobj()
+    plain = log("s1", 9)
+    half = compressor.compress(plain[: len(plain) // 2]) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    rest = compressor.compress(plain[len(plain) // 2 :]) + compressor.flush()
+    assert steps_of_a_cut_log(tmp_path, half + rest[:-3]) == 5
+
+
+@pytest.mark.parametrize("compress", [lambda b: b, partial(gzip.compress, compresslevel=0)])
+def test_a_short_cut_archive_keeps_the_records_before_the_cut(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    data = compress(tar([("a.jsonl", log("s1", 9))]))
+    assert steps_of_a_cut_log(tmp_path, data[: 512 + len(log("s1", 9)) // 2]) == 5
+
+
+def test_a_cut_document_keeps_its_whole_elements_without_their_late_header(tmp_path: Path) -> None:
+    simulation = {"id": "x", "task_id": "1", "trial": 0, "termination_reason": "user_stop"}
+    simulation["messages"] = [{"role": "user", "content": "hi"}]
+    first, second = (json.dumps({**simulation, "id": name}) for name in ("one", "two"))
+    plain = f'{{"tasks": [], "simulations": [{first}, {second}], "info": {{"agent_info": {{}}}}}}'.encode()
+    (tmp_path / "x").write_bytes(gzip.compress(plain, 0)[: plain.index(b'"two"') + 30])
+    read = Read(tmp_path)
+    assert read.sessions.height == 1
+    assert read.codes == ["UNREADABLE_FILE"]
+
+
+def test_gzip_members_may_be_padded_with_zeros_but_not_with_junk(tmp_path: Path) -> None:
+    data = gzip.compress(log("s1", 3))
+    (tmp_path / "padded").write_bytes(data + b"\0" * 5000)
+    assert Read(tmp_path).codes == []
+    (tmp_path / "padded").write_bytes(data + b"\0" * 70_000 + gzip.compress(b"") + b"junk")
+    read = Read(tmp_path)
+    assert read.codes == ["UNREADABLE_FILE"]
+    assert read.session["n_steps"] == 4
 
 
 @pytest.mark.parametrize("cut", [5, 40, 200])

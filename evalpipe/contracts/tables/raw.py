@@ -60,7 +60,7 @@ SESSIONS = Table(
         Column("started_at", TS, "Time of the first record.", nullable=False, timing=PRE),
         Column("ended_at", TS, "Time of the last record.", nullable=False, timing=POST),
         Column("is_dated", B, "False where the log has no date and the day was assigned.", nullable=False, timing=PRE),
-        Column("is_clock_repaired", B, "True where timestamps ran backwards and order was taken from the log.", nullable=False, timing=POST),
+        Column("is_clock_repaired", B, "True where a step starts before its turn or parent, or ends before it starts.", nullable=False, timing=POST),
         Column("end_status_logged", S, "How the session ended, if the log itself says so.", values=END_STATUS_LOGGED, timing=POST),
         Column("scenario_declared", S, "Scenario or benchmark domain that the log declares.", timing=PRE),
         Column("task_id", S, "Task of a controlled task set that the session attempts.", timing=PRE),

@@ -51,6 +51,7 @@ SPAN: dict[str, SpanValidator] = {
 }
 
 HIT: dict[str, HitValidator] = {
+    "aws_pair": secrets.aws_pair,
     "pem": secrets.pem,
     "url_userinfo": secrets.url_userinfo,
     "cookie": secrets.cookie,

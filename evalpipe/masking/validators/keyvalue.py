@@ -15,6 +15,11 @@ _KEY_CHARS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-
 _AFTER_KEY = b" \t\\\"'`]"
 _LEAD = re.compile(rb"[=:>~]{0,2}[ \t]{0,16}(?:[rbfuRBFU]{1,2}(?=[\"']))?([\\\"'`]{0,6})")
 _BARE = re.compile(rb"[^\s\"'`,;&<>()\[\]{}|\\]{1,400}")
+#: What may stand behind ``&`` or ``;``, and that it is an entity or the next pair rather than more of the value.
+_MORE = re.compile(rb"[&;]([^\s\"'`,;&<>()\[\]{}|\\=]{1,400})")
+_ENTITY = re.compile(rb"&(?:amp|quot|lt|gt|apos|nbsp|#[0-9]{1,6});")
+#: Words before "token" that say what it opens; a bare "token" may also be a page or a unit of text.
+_GRANTS = frozenset({"access", "auth", "refresh", "id", "session", "bearer", "api", "oauth"})
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]*)*\Z")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
@@ -44,9 +49,32 @@ def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     key, start, stop, quoted = place
     value = v[start:stop]
-    if len(value) < 3 or _is_placeholder(value, facts):
-        return None
-    return [(start, stop, "")] if _is_password(value, key, v, end, quoted=quoted) else None
+    more = stop if quoted else _with_separators(v, stop)
+    if len(value) >= 3 and not _is_placeholder(value, facts) and _is_password(value, key, v, end, quoted=quoted):
+        return [(start, more, "")]
+    # In a file of variables all up to the next space is the value: p&ssw0rd1.
+    is_variable = more > stop and v[end - 1 : end] == b"=" and _is_environment(key)
+    if is_variable and not _is_placeholder(v[start:more], facts) and _is_mixed(v[start:more]):
+        return [(start, more, "")]
+    return None
+
+
+def _with_separators(v: bytes, stop: int) -> int:
+    """End of a bare value that goes on behind ``&`` or ``;``.
+
+    It does not where a pair (``&user=``), a call, a second ``&`` or an entity (``&amp;``) follows.
+    """
+    while (more := _MORE.match(v, stop)) and not _ENTITY.match(v, stop):
+        if v[more.end() : more.end() + 1] in (b"=", b"(", b"[", b"{"):
+            break
+        stop = more.end()
+    while v[stop - 1 : stop] in (b".", b":", b"!", b"?"):
+        stop -= 1
+    return stop
+
+
+def _is_mixed(value: bytes) -> bool:
+    return len(value) >= 6 and bool(_DIGIT.search(value)) and bool(_LETTER.search(value))
 
 
 def _is_password(value: bytes, key: str, v: bytes, end: int, *, quoted: bool) -> bool:
@@ -78,7 +106,31 @@ def kv_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return [(start, stop, "")] if value.isdigit() and 4 <= len(value) <= 8 else None
     if len(value) < 6 or _is_placeholder(value, facts):
         return None
+    if not quoted and words[-1:] == ["token"] and _is_grant(value, words, v[end - 2 - len(key.encode()) : end]):
+        return [(start, stop, "")]
     return [(start, stop, "")] if _is_secret(value, key, words, quoted=quoted) else None
+
+
+def _is_grant(value: bytes, words: list[str], cue: bytes) -> bool:
+    """Whether a bare value is a token that opens something: ``?access_token=...``.
+
+    Args:
+        value: What stands behind the key.
+        words: Words of the key.
+        cue: The character before the key, the key and its separator.
+    """
+    is_query = cue[:1] in (b"?", b"&", b"#") and cue[-1:] == b"="
+    is_named = words[-2:-1] != [] and words[-2] in _GRANTS
+    if not is_query and not (is_named and cue[-1:] == b"="):
+        return False
+    if is_query and is_named and (_UUID.match(value) or (value.isdigit() and len(value) >= 8)):
+        return True
+    if not value.replace(b"-", b"").isalnum() or _FILE.match(value):
+        # Names of variables are joined by underscores and dots.
+        return is_query and len(value) >= 20 and _is_mixed(value) and not value.islower() and b"(" not in value
+    if _is_mixed(value):
+        return len(value) >= (8 if is_query and is_named else 16)
+    return is_named and b"-" not in value and len(value) >= (16 if is_query else 20) and not value.isupper()
 
 
 def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> bool:

@@ -16,8 +16,11 @@ _DATE = re.compile(
 )
 _BEFORE_WORD = re.compile(rb"([A-Za-z_]{1,24})[\"']?[ ]?[=:]?[ \"']{0,3}\Z")
 _EXTENSION = re.compile(rb" ?(?:x|ext\.? ?)[0-9]{1,6}")
-_NEXT_GROUP = re.compile(rb"[ \-./][0-9]")
-_PREVIOUS_GROUP = re.compile(rb"[0-9][ \-./]\Z")
+#: Spaces of printed numbers beside the plain one: no-break, figure, thin, narrow no-break.
+_WIDE = rb"\xc2\xa0|\xe2\x80[\x87\x89\xaf]"
+_NEXT_GROUP = re.compile(rb"(?:[ \-./]|" + _WIDE + rb")[0-9]")
+_PREVIOUS_GROUP = re.compile(rb"[0-9](?:[ \-./]|" + _WIDE + rb")\Z")
+_GAP = re.compile(rb"(?:[ \-./(]|" + _WIDE + rb")+")
 _OTHER_RUN = re.compile(rb"[0-9]{6}")
 
 
@@ -146,12 +149,10 @@ def phone_international(v: bytes, start: int, end: int, facts: Facts) -> Found |
         digits = _digits(v[start:stop].replace(b"(0)", b"")).removeprefix("00")
         if _plan_fits(digits, facts):
             break
-        cut = max(v.rfind(c, start, stop) for c in (b" ", b"-", b".", b"/", b"("))
-        if cut <= start:
+        gaps = [gap.start() for gap in _GAP.finditer(v, start, stop)]
+        if not gaps:
             return None
-        stop = cut
-        while stop > start and v[stop - 1 : stop] in (b" ", b"-", b".", b"/", b"("):
-            stop -= 1
+        stop = gaps[-1]
     else:
         return None
     stop = _extension_end(v, stop)
@@ -197,7 +198,7 @@ def phone_trunk(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if not 2 <= len(groups) <= 5 or _NEXT_GROUP.match(v, end):
         return None
     # Pairs are the French habit; a longer row of pairs is a table.
-    if max(map(len, groups)) < 3 and (len(groups) != 5 or _PREVIOUS_GROUP.match(v, max(0, start - 2), start)):
+    if max(map(len, groups)) < 3 and (len(groups) != 5 or _PREVIOUS_GROUP.search(v, max(0, start - 4), start)):
         return None
     if b":" in v[end : end + 1] or (len(groups) == 2 and len(groups[0]) < 3 and b"(" not in value):
         return None

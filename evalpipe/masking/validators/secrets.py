@@ -11,6 +11,7 @@ import re
 
 from evalpipe.masking.validators.base import Facts, Found, is_repetitive, text, touches_right
 
+_AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9/+=_\-.])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_\-])")
 _PEM_BODY = re.compile(rb"[A-Za-z0-9+/=\s\\:,.\-]{0,16384}")
 _FILLER = re.compile(rb"\.\.\.|xxxx|XXXX|your[-_]|YOUR[-_]|<|EXAMPLE_KEY|placeholder", re.ASCII)
 _NO_PASSWORD = re.compile(rb"[$<{%*\[]|your|xxx|\.\.\.", re.IGNORECASE)
@@ -45,6 +46,21 @@ def token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         # Small letters only: a word chain such as pypi-agent-tools-collection.
         return None
     return start, start + len(trimmed), ""
+
+
+def aws_pair(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """The secret keys that stand bare within a line or two of an access key id, which ends behind ``end``."""
+    found = [
+        (match.start(), match.end(), "")
+        for match in _AWS_SECRET.finditer(v, max(0, end - 160), end + 160)
+        if not _is_one_kind(match.group())
+    ]
+    return found or None
+
+
+def _is_one_kind(value: bytes) -> bool:
+    """Whether small letters, capitals or digits lack: a hash of a commit, or words."""
+    return value.upper() == value or value.lower() == value or not any(c in b"0123456789" for c in value)
 
 
 def pem(v: bytes, end: int, facts: Facts) -> list[Found] | None:

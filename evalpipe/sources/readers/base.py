@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 import orjson
 
-from evalpipe.sources.session import Session, parse_time
+from evalpipe.sources.session import Session
 
 #: What ``feed`` says of a record besides a quarantine code.
 KEPT, NOISE = "kept", "noise"
@@ -27,7 +28,7 @@ Record = dict[str, Any]
 _HOME = re.compile(r"^(?:/Users/|/home/|[A-Za-z]:[\\/]Users[\\/])([^\\/]+)")
 
 
-class Parser:
+class Parser(ABC):
     """Turns the records of one file into sessions; each format has its own.
 
     Attributes:
@@ -40,14 +41,14 @@ class Parser:
         self.sessions: dict[str, Session] = {}
         self.current: Session | None = None
 
+    @abstractmethod
     def feed(self, record: Record) -> str:
         """Take one record; ``KEPT``, ``NOISE`` or a quarantine code."""
-        raise NotImplementedError
 
-    def header(self, value: Record) -> None:
+    def header(self, value: Record) -> None:  # noqa: B027, most formats have none
         """Take the header of a document (see ``Reader.header_key``), before any record."""
 
-    def finish(self, session: Session) -> None:
+    def finish(self, session: Session) -> None:  # noqa: B027, most formats need nothing
         """Called once when no more records of the session will come."""
 
 
@@ -122,16 +123,6 @@ def user_of(folder: str | None) -> str | None:
     """The user whose home folder a path lies in."""
     match = _HOME.match(folder) if folder else None
     return match.group(1) if match else None
-
-
-def normal_time(value: object) -> str | None:
-    """A logged time as ISO text of the one layout that sorts as it runs; ``None`` if it is none."""
-    if type(value) is not str:
-        return None
-    if len(value) == 24 and value[23] == "Z" and value[10] == "T" and value[4] == "-":
-        return value
-    moment = parse_time(value)
-    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06d}Z"
 
 
 def json_text(value: object) -> str | None:

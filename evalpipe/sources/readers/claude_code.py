@@ -23,7 +23,6 @@ from evalpipe.sources.readers.base import (
     Parser,
     Reader,
     Record,
-    normal_time,
     user_of,
 )
 from evalpipe.sources.readers.claude_lines import HANDLERS, SOURCE, ClaudeSession
@@ -40,6 +39,7 @@ from evalpipe.sources.session import (
     count,
     text_or_none,
 )
+from evalpipe.sources.times import normal_time
 
 #: Line types that carry nothing to analyse: backups, titles, settings, statistics of the harness.
 NOISE_TYPES = frozenset({
@@ -140,7 +140,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="lines",
     recognise=_recognise,
     hint=_hint,

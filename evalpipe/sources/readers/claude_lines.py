@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text, json_text, normal_time
+from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text, json_text
 from evalpipe.sources.readers.claude_queue import Queue
 from evalpipe.sources.readers.claude_text import failure, origins
 from evalpipe.sources.session import (
@@ -30,6 +30,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "claude_code"
 SYNTHETIC_MODEL = "<synthetic>"

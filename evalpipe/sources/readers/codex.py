@@ -17,11 +17,11 @@ from evalpipe.sources.readers.base import (
     Parser,
     Reader,
     Record,
-    normal_time,
     user_of,
 )
 from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession
 from evalpipe.sources.session import ERROR, MODEL, Session, text_or_none
+from evalpipe.sources.times import normal_time
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
@@ -114,4 +114,4 @@ def _hint(head: bytes) -> bool:
     return b'"payload"' in head and (b'"session_meta"' in head or b'"response_item"' in head)
 
 
-READER = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, hint=_hint, parser=CodexParser)
+READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, hint=_hint, parser=CodexParser)

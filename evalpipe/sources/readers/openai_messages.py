@@ -10,7 +10,7 @@ import re
 
 import orjson
 
-from evalpipe.sources.readers.base import Record, block_text, json_text, normal_time
+from evalpipe.sources.readers.base import Record, block_text, json_text
 from evalpipe.sources.session import (
     END,
     ERROR,
@@ -28,6 +28,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 #: What simulated users write to end a conversation; an instruction to the simulator, not words.
 _CONTROL = re.compile(r"\s*###[A-Z-]+###\s*")

@@ -19,11 +19,11 @@ from evalpipe.sources.readers.base import (
     Parser,
     Reader,
     Record,
-    normal_time,
 )
 from evalpipe.sources.readers.openai_messages import add_messages, content_key, is_message_list
 from evalpipe.sources.readers.tau_bench import DOMAINS, success
 from evalpipe.sources.session import Session, number_or_none, small_count, text_or_none
+from evalpipe.sources.times import normal_time
 
 SOURCE = "tau2_bench"
 
@@ -112,7 +112,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="items",
     recognise=lambda _: False,
     hint=_hint,

@@ -87,7 +87,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="items",
     recognise=lambda _: False,
     hint=_hint,
