@@ -7,7 +7,9 @@ Belongs here: options and exit codes. Does not belong here: what a verb does (``
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ import typer
 from evalpipe import __version__
 from evalpipe import settings as settings_module
 from evalpipe.console import show
-from evalpipe.contracts.errors import EvalpipeError, Exit
+from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
 from evalpipe.settings import Settings
 
 app = typer.Typer(
@@ -29,8 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    epilog="Exit codes: 0 done or gate passed, 1 gate failed, 2 usage error, 3 inconclusive, "
-    "4 some days were refused, 5 refused for safety, 6 bad input.",
+    epilog="Exit codes: " + "; ".join(f"{code.value} {meaning}" for code, meaning in EXIT_MEANINGS.items()) + ".",
 )
 criteria_app = typer.Typer(help="List and compare criteria files.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(criteria_app, name="criteria")
@@ -40,6 +41,11 @@ Criteria = Annotated[str | None, typer.Option("--criteria", help="Criteria name 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Dagster's log and full tracebacks.")]
 Window = Annotated[str, typer.Option("--window", help="'all', or a trailing number of days such as 28d.")]
+
+
+#: As a shell reports a program that a signal ended.
+_INTERRUPTED = 130
+_PIPE_CLOSED = 141
 
 
 @app.callback(invoke_without_command=True)
@@ -117,6 +123,7 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Render the newest analysis and print it, or the path of its page."""
+    from evalpipe.steps.analysis import outdated
     from evalpipe.steps.context import open_context
     from evalpipe.steps.report import make_report
 
@@ -127,6 +134,9 @@ def report(
             raise EvalpipeError("BAD_ARGUMENT", "name both a candidate and a baseline, or neither", where="--candidate")
         with open_context(_settings(home, criteria)) as context:
             made = make_report(context, candidate=candidate, baseline=baseline, window=window)
+            reason = outdated(context, made.manifest)
+        if reason:
+            show.note(f"Outdated: {reason}. Run: evalpipe run SOURCE..., or evalpipe backfill A..B")
         if style == "html":
             print(made.html)
         else:
@@ -179,7 +189,7 @@ def release(
             card = context.lake.read("analysis.scorecard", [manifest])
         if is_partition_key(version):
             with _runner(settings, debug) as runner:
-                runner.release(version)
+                runner.release(version).require()
         summary.scorecard(card, version, as_json=as_json)
 
 
@@ -311,14 +321,22 @@ def criteria_diff(
 
 @contextmanager
 def _handled(as_json: bool, debug: bool) -> Iterator[None]:
-    """Turn an error with a code into one line and its exit code."""
+    """Turn an error into one line and its exit code; ``--debug`` adds the traceback and changes no code."""
     try:
         yield
+        sys.stdout.flush()
     except EvalpipeError as error:
         if debug:
-            raise
+            traceback.print_exc()
         show.show_error(error, as_json=as_json)
         raise typer.Exit(error.exit) from None
+    except KeyboardInterrupt:
+        show.note("Interrupted. What was committed stays; run again to go on.")
+        raise typer.Exit(_INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of a pipe went away, as `| head` does; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(_PIPE_CLOSED) from None
 
 
 @contextmanager
@@ -364,9 +382,16 @@ def main() -> None:
         warnings.simplefilter("ignore")
     try:
         app()
-    except BrokenPipeError:
-        # The reader of a pipe went away, as `| head` does.
-        sys.stderr.close()
+    except Exception as error:  # noqa: BLE001 - a crash must not look like a failed gate
+        # Its message may quote a value, so that only its class and place are shown.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        if "--debug" in sys.argv:
+            traceback.print_tb(error.__traceback__)
+        crash = EvalpipeError(
+            "INTERNAL_ERROR", type(error).__name__, where=f"{Path(frame.filename).name}:{frame.lineno}"
+        )
+        show.show_error(crash, as_json="--json" in sys.argv)
+        sys.exit(crash.exit)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,11 @@ from evalpipe.contracts.names import printable_name
 
 
 class Exit(IntEnum):
-    """Exit codes of the command line."""
+    """Exit codes of the command line; each says something that no other says.
+
+    A command that is interrupted ends with 130 and one whose reader went away with 141, as a shell
+    reports any program that a signal ended.
+    """
 
     OK = 0
     GATE_FAILED = 1
@@ -22,7 +26,19 @@ class Exit(IntEnum):
     INCONCLUSIVE = 3
     SOME_SLICES_RED = 4
     REFUSED = 5
-    BAD_INPUT = 6
+    FAILED = 6
+
+
+#: What each exit code means, as ``--help`` and the documentation print it.
+EXIT_MEANINGS: dict[Exit, str] = {
+    Exit.OK: "done, or the gate passed",
+    Exit.GATE_FAILED: "the gate failed",
+    Exit.USAGE: "the command or a setting is wrong, or what it names does not exist",
+    Exit.INCONCLUSIVE: "the gate is inconclusive",
+    Exit.SOME_SLICES_RED: "some days were refused and kept their old version; the others are done",
+    Exit.REFUSED: "refused for safety: key, home, mixed or outdated measurement",
+    Exit.FAILED: "a step failed, or evalpipe itself",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +48,7 @@ class Code:
     name: str
     meaning: str
     fix: str
-    exit: Exit = Exit.BAD_INPUT
+    exit: Exit = Exit.OK
 
 
 def _codes(*rows: Code) -> dict[str, Code]:
@@ -121,6 +137,12 @@ ERROR_CODES = _codes(
         "Recompute the older slices: evalpipe backfill A..B",
         Exit.REFUSED,
     ),
+    Code(
+        "STALE_RESULT",
+        "The newest analysis is older than the sessions that it would be made from now.",
+        "Run: evalpipe run SOURCE..., or evalpipe backfill A..B",
+        Exit.REFUSED,
+    ),
     Code("KEY_PERMISSIONS", "The key file can be read by others.", "chmod 600 the key file.", Exit.REFUSED),
     Code(
         "KEY_INVALID",
@@ -153,6 +175,18 @@ ERROR_CODES = _codes(
         Exit.SOME_SLICES_RED,
     ),
     Code(
+        "PROFILE_OUT_OF_BOUNDS",
+        "A slice breaks a rule of data/quality that is of severity error.",
+        "The day keeps its old version. Look at the named table and measure; mend the source, run again.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "ESTIMATES_INCOHERENT",
+        "Estimates of one analysis contradict each other.",
+        "This is a defect: the analysis keeps its old version, and nothing new is published.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
         "CONTRACT_BROKEN",
         "A frame does not have the columns or types of its contract.",
         "This is a defect: report it with the table and column named.",
@@ -178,7 +212,13 @@ ERROR_CODES = _codes(
         "RUN_FAILED",
         "A step of the run failed; nothing that it was to write is published.",
         "See the message; run again with --debug for Dagster's own log.",
-        Exit.SOME_SLICES_RED,
+        Exit.FAILED,
+    ),
+    Code(
+        "INTERNAL_ERROR",
+        "evalpipe itself failed.",
+        "This is a defect: report the named class and place; --debug prints where it came from.",
+        Exit.FAILED,
     ),
     Code(
         "INVALID_OUTCOMES",

@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 from evalpipe import criteria as criteria_files
 from evalpipe import masking, signals, sources
 from evalpipe.criteria.model import Criteria
 from evalpipe.engines import LocalEngine
+from evalpipe.locations import data_dir
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
+from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import DayInput, Landing
 from evalpipe.store.manifest import Manifest, digest_of
@@ -41,12 +44,32 @@ def code_versions(criteria: Criteria) -> dict[str, str]:
     """Code version of each step: its logic and the part of the criteria that it reads."""
     return {
         "raw": LOGIC["raw"],
-        "masked": f"{LOGIC['masked']}+{masking.ruleset_digest()[:8]}.{criteria.sub_hash('masking')[:8]}",
+        "masked": f"{LOGIC['masked']}+{_masking_digest(criteria)[:8]}.{criteria.sub_hash('masking')[:8]}",
         "signals": f"{LOGIC['signals']}+{criteria.sub_hash('extraction')}",
         "outcomes": f"{LOGIC['outcomes']}+{criteria.sub_hash('extraction')}.{criteria.sub_hash('outcomes')}",
         "analysis": f"{LOGIC['analysis']}+{criteria.measurement}",
         "scorecard": f"{LOGIC['scorecard']}+{criteria.measurement}",
     }
+
+
+def ruleset_folder(criteria: Criteria) -> Path:
+    """Folder of the masking rule set that criteria put in force."""
+    return data_dir() / "masking" / criteria.masking.ruleset
+
+
+def _masking_digest(criteria: Criteria) -> str:
+    return digest_of([masking.ruleset_digest(ruleset_folder(criteria)), _validators_digest()])
+
+
+@cache
+def _validators_digest() -> str:
+    """Digest of the code that accepts or rejects what a rule found.
+
+    Read from the source, since nothing is worse here than a validator that was mended while the days
+    that it had let through count as fresh. A changed comment masks days anew, in vain and seldom.
+    """
+    folder = Path(masking.validators.__file__).parent
+    return digest_of({path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.py"))})
 
 
 @dataclass(frozen=True)
@@ -89,7 +112,7 @@ class Context:
             "analysis": (measurement,),
             "scorecard": (measurement,),
         }
-        return Versions(code_versions(self.criteria), variants, self.key_fingerprint)
+        return Versions(code_versions(self.criteria), variants, self.key_fingerprint, rules_digest())
 
     @property
     def key_fingerprint(self) -> str:
@@ -117,6 +140,11 @@ class Context:
 
         receipts = {day: item.digest for day, item in inputs.items()}
         return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected_receipts(self.lake))
+
+
+def today() -> date:
+    """The UTC day that has begun: the last that a home has a partition for."""
+    return datetime.now(UTC).date()
 
 
 def yesterday() -> date:

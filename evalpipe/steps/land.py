@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from evalpipe import sources
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources import Batch, ReadOptions
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
@@ -40,6 +41,43 @@ class LandingResult:
     days: set[date] = field(default_factory=set)
 
 
+def parse_day(text: str) -> date:
+    """A day as it is written, ``YYYY-MM-DD``.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT``.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise EvalpipeError(
+            "BAD_ARGUMENT", "a day is written YYYY-MM-DD", where=text, fix="Write a day such as 2026-01-05."
+        ) from None
+
+
+def require_days_of_home(first_day: date, start: date, end: date, option: str) -> None:
+    """Refuse days that a home cannot hold: before its first day, or after today (UTC).
+
+    Args:
+        first_day: First day of the home.
+        start, end: First and last day asked for.
+        option: What the days were given by, as the place of the error.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT``.
+    """
+    today = datetime.now(UTC).date()
+    if first_day <= start and end <= today:
+        return
+    asked = str(start) if start == end else f"{start}..{end}"
+    raise EvalpipeError(
+        "BAD_ARGUMENT",
+        f"{asked} is not within the days of this home, {first_day} to {today}",
+        where=option,
+        fix=f"Name days from {first_day} to {today}. An earlier first_day (evalpipe.toml) needs a new home.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     batch: Batch
@@ -59,9 +97,11 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
         Counts and the days touched.
 
     Raises:
-        EvalpipeError: ``SOURCE_NOT_FOUND``.
+        EvalpipeError: ``SOURCE_NOT_FOUND``; ``BAD_ARGUMENT`` for a day that the home cannot hold.
     """
     today = datetime.now(UTC).date()
+    if undated_as is not None:
+        require_days_of_home(context.settings.first_day, undated_as, undated_as, "--undated-as")
     landed_on = undated_as or today
     files = [sources.fingerprint(path) for path in sources.discover(paths)]
     known = context.landing.known_files(context.readers)

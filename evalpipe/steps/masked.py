@@ -17,9 +17,8 @@ import polars as pl
 
 from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
-from evalpipe.steps.context import Context
+from evalpipe.steps.context import Context, ruleset_folder
 from evalpipe.steps.slices import Committed, StepResult, run_days
 from evalpipe.store.lake import stage_part
 from evalpipe.store.landing import DayInput
@@ -62,7 +61,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     landing = {day: item.digest for day, item in inputs.items()}
     plan = MaskPlan(
         key=context.key,
-        ruleset=data_dir() / "masking" / context.criteria.masking.ruleset,
+        ruleset=ruleset_folder(context.criteria),
         withhold_over_bytes=context.criteria.masking.withhold_over_bytes,
     )
 

@@ -24,7 +24,8 @@ def record(lake: Lake, day: date, *, step: str, receipt: str, error: EvalpipeErr
         receipt: What it was made from; the day is tried again when this changes.
         error: Code, counts and names; an ``EvalpipeError`` never carries text of a log.
     """
-    entry = {"day": day.isoformat(), "step": step, "receipt": receipt, "code": error.code, "what": error.what}
+    entry = {"day": day.isoformat(), "step": step, "receipt": receipt, "code": error.code}
+    entry |= {"what": error.what, "where": error.where}
     write_atomically(lake.rejected / f"day={day}.json", json.dumps(entry, sort_keys=True, indent=1))
 
 

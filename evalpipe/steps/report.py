@@ -24,10 +24,11 @@ _HEALTH = ("masked.files", "masked.redactions", "masked.quarantine")
 
 @dataclass(frozen=True, slots=True)
 class RenderedReport:
-    """A report and where its files lie."""
+    """A report, where its files lie, and the analysis that it renders."""
 
     report: Report
     folder: Path
+    manifest: Manifest
 
     @property
     def html(self) -> Path:
@@ -81,7 +82,7 @@ def make_report(
             leak=_leak(masked),
         )
     )
-    rendered = RenderedReport(built, folder(context, manifest))
+    rendered = RenderedReport(built, folder(context, manifest), manifest)
     write_atomically(rendered.html, report.to_html(built))
     write_atomically(rendered.markdown, report.to_markdown(built))
     write_atomically(rendered.json, report.to_json(built))

@@ -8,10 +8,12 @@ leaves the old manifest, which names only whole parts.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -198,6 +200,10 @@ class Lake:
         layer, name = table.split(".")
         return sorted((self.root / layer / name).glob("*.parquet"))
 
+    def count(self, files: Iterable[Path]) -> int:
+        """Rows of some Parquet files, read from their footers."""
+        return sum(pl.scan_parquet(path).select(pl.len()).collect().item() for path in files)
+
     # ---- reading
 
     def manifest(self, key: SliceKey) -> Manifest | None:
@@ -253,6 +259,17 @@ def write_atomically(path: Path, text: str) -> bool:
         os.fsync(file.fileno())
     draft.replace(path)
     return True
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a file; the kernel drops it when the process dies, however it dies."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _sync(path: Path) -> None:

@@ -29,11 +29,13 @@ class Versions:
         code: Code version of each step: its logic version and the criteria part that it reads.
         variants: Variant of each step, such as ``("x=1a2b",)`` for signals.
         key: Fingerprint of the masking key.
+        checks: Digest of the rules that can refuse a slice.
     """
 
     code: Mapping[str, str]
     variants: Mapping[str, tuple[str, ...]]
     key: str
+    checks: str = ""
 
     def slice_key(self, step: str, day: date) -> SliceKey:
         """The slice of a step and day under these versions."""
@@ -161,7 +163,7 @@ def plan(
 
 def rejection_receipt(day: date, landing: Mapping[date, str], versions: Versions) -> str:
     """What a refused day was made from; it is tried again when this changes."""
-    return "|".join((landing.get(day, ""), *(versions.code[step] for step in DAY_STEPS), versions.key))
+    return "|".join((landing.get(day, ""), *(versions.code[step] for step in DAY_STEPS), versions.key, versions.checks))
 
 
 def _with_neighbours(stale: dict[date, tuple[str, str]], days: set[date]) -> Plan:

@@ -11,7 +11,6 @@ that it opened, a killed builder leaves the old version, and the lock falls with
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -28,6 +27,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store import ddl, meta, readonly
+from evalpipe.store.lake import locked
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.meta import Provenance
 from evalpipe.store.sql_models import SqlModel, in_order
@@ -119,7 +119,7 @@ class Warehouse:
         _only_published(sources, tables)
         build = _build_digest(tables, models, fingerprint, provenance)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path.with_name(f"{self.path.stem}.lock")):
+        with locked(self.path.with_name(f"{self.path.stem}.lock")):
             published = self.published()
             skipped = published is not None and published.build == build
             if published is None or not skipped:
@@ -211,17 +211,6 @@ class Warehouse:
                 shutil.rmtree(left)
             else:
                 left.unlink()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock; the kernel drops it when the process dies, however it dies."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _swap(draft: Path, target: Path) -> None:
