@@ -14,8 +14,7 @@ from evalpipe.orchestration.assets.layers import asset_key
 from evalpipe.orchestration.partitions import days_of
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.quality import judge_with_gx, worst
-from evalpipe.steps import rejections
-from evalpipe.steps.verdicts import profiles_of, rules
+from evalpipe.steps import rejections, verdicts
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe.store.plan import DAY_STEPS
 
@@ -42,7 +41,7 @@ def _profile_check(table: str) -> dg.AssetChecksDefinition:
                 for day, entry in rejections.rejected(opened.lake).items()
                 if day in days and entry["code"] == "PROFILE_OUT_OF_BOUNDS" and entry.get("where") == table
             }
-            return _judged(table, profiles_of(manifests, table), refused)
+            return _judged(table, verdicts.profiles_of(manifests, table), refused)
 
     return check
 
@@ -51,19 +50,20 @@ def _judged(table: str, profiles: pl.DataFrame, refused: dict[str, str]) -> dg.A
     metadata: dict[str, Any] = {"slices": profiles.height, "refused": refused}
     if profiles.is_empty():
         return dg.AssetCheckResult(passed=not refused, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
-    verdicts = judge_with_gx(worst(table, profiles, rules()), rules())
-    broken = [v for v in verdicts if v.is_broken]
-    blocks = any(v.is_blocking for v in verdicts)
+    rules = verdicts.rules()
+    judged = judge_with_gx(worst(table, profiles, rules), rules)
+    broken = [v for v in judged if v.is_broken]
+    blocks = any(v.is_blocking for v in judged)
     return dg.AssetCheckResult(
         passed=not broken and not refused,
         # A refused slice is not committed, so nothing downstream can read it: that stops no other day.
         severity=dg.AssetCheckSeverity.ERROR if blocks else dg.AssetCheckSeverity.WARN,
         metadata={
             **metadata,
-            "rules": len(verdicts),
+            "rules": len(judged),
             "broken": [f"{v.column}: {v.value} outside {v.bounds}. {v.why}" for v in broken],
             # A rule that could not run is not a rule that failed.
-            "could_not_run": [v.column for v in verdicts if not v.could_run],
+            "could_not_run": [v.column for v in judged if not v.could_run],
         },
     )
 
