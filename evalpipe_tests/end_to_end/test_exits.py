@@ -39,7 +39,7 @@ def test_an_error_of_a_step_ends_with_its_own_code(
     monkeypatch.setattr(Cli, "environ", lambda _: {k: v for k, v in os.environ.items() if k != "EVALPIPE_KEY"})
     done = cli("run", logs, "--home", home, *debug, expect=Exit.REFUSED)
     assert "KEY_PERMISSIONS" in done.stderr
-    assert "masking.key" in done.stderr
+    assert "masking.key" in done.stderr.replace("\n", "")
     assert "chmod 600" in done.stderr
 
 
