@@ -252,7 +252,7 @@ def demo(
     from evalpipe.console import demo as demo_flow
 
     with _handled(False, debug):
-        settings = _settings(home, None)
+        settings = _settings(home, demo_flow.CRITERIA)
         raise typer.Exit(demo_flow.run_demo(settings, sessions=sessions, days=days, seed=seed, debug=debug))
 
 

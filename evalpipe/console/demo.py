@@ -26,6 +26,8 @@ from evalpipe.steps.context import open_context
 from evalpipe.steps.progress import showing
 from evalpipe.store.plan import LOOK_AHEAD_DAYS
 
+#: Criteria of the demo: they declare the assignment, which most simulated formats cannot state.
+CRITERIA = "demo"
 _MB = 1_000_000
 
 
@@ -127,6 +129,7 @@ def _compare(settings: Settings, truth: Truth) -> int:
     show.out.print(
         f"Next: evalpipe sql --home {settings.home} 'from analysis.leaderboard'", markup=False, soft_wrap=True
     )
+    show.out.print(f"Verbs that score take --criteria {CRITERIA} in this home.", markup=False, soft_wrap=True)
     if n_outside:
         show.out.print(f"{n_outside} planted effects of the headline metric lie outside their interval.")
         return int(Exit.GATE_FAILED)

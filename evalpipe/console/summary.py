@@ -17,6 +17,7 @@ from evalpipe.console.flow import Summary
 from evalpipe.contracts.errors import QUARANTINE_CODES, Exit
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.report import format as fmt
+from evalpipe.report import gate as gate_card
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import rejections
@@ -46,7 +47,7 @@ def after_run(settings: Settings, done: Summary, *, as_json: bool) -> None:
     codes = warehouse.query(_BY_CODE).to_dicts()
     for row in codes:
         row["fix"] = QUARANTINE_CODES[str(row["code"])].fix
-    answer, page = _answer(settings, done)
+    answer, page, groups = _answer(settings, done)
     red = {day.isoformat(): {"code": code, "what": what} for day, (code, what) in sorted(done.red.items())}
     if as_json:
         shown = {
@@ -57,6 +58,7 @@ def after_run(settings: Settings, done: Summary, *, as_json: bool) -> None:
             "as_of": done.as_of.isoformat() if done.as_of else None,
             "window": done.window,
             "headline": answer,
+            "groups": groups,
             "report": page,
         }
         print(json.dumps(shown, ensure_ascii=False))
@@ -71,18 +73,36 @@ def after_run(settings: Settings, done: Summary, *, as_json: bool) -> None:
     for day, entry in red.items():
         show.out.print(f"Day {day} refused: {entry['code']}: {entry['what']}", markup=False)
     show.out.print(f"Answer: {answer}", markup=False)
+    _show_groups(groups)
     if page:
         show.out.print(f"Report: {page}", markup=False, soft_wrap=True)
 
 
-def _answer(settings: Settings, done: Summary) -> tuple[str, str | None]:
+def _show_groups(groups: list[dict[str, Any]]) -> None:
+    """Lines and not a table: leading sets and labels are longer than any column."""
+    if groups:
+        show.out.print()
+        show.out.print("Who can be told apart, by the work they share", style="bold")
+    for group in groups:
+        told = group["told_apart"]
+        show.out.print(
+            f"{group['work']}: {len(group['versions'])} versions, {group['sessions']:,} sessions, "
+            f"{len(told)} of {group['pairs']} pairs told apart",
+            markup=False,
+        )
+        show.out.print(f"  leading set: {', '.join(group['leading'])}", markup=False, soft_wrap=True)
+        for better, worse, difference in told:
+            show.out.print(f"  {better} is better than {worse}: {difference}", markup=False, soft_wrap=True)
+
+
+def _answer(settings: Settings, done: Summary) -> tuple[str, str | None, list[dict[str, Any]]]:
     if done.as_of is None:
-        return "No comparison: no day is settled yet (outcomes look three days ahead).", None
+        return "No comparison: no day is settled yet (outcomes look three days ahead).", None, []
     with open_context(settings) as context:
         if analysis_step.latest(context) is None:
-            return "No comparison: no session can be scored yet.", None
+            return "No comparison: no session can be scored yet.", None, []
         made = make_report(context, window=done.window)
-    return report_module.headline(made.report), str(made.html)
+    return report_module.headline(made.report), str(made.html), report_module.groups(made.report)
 
 
 def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json: bool) -> int:
@@ -97,6 +117,7 @@ def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json:
             "candidate": candidate,
             "baseline": baseline,
             "verdict": overall,
+            "sign": "of estimate, lower and upper: positive is better, whatever the metric's own direction",
             "criteria": decided.select(keep).to_dicts(),
             "measurement": decided["measurement"][0] if decided.height else None,
             "window": [str(decided["window_start"][0]), str(decided["window_end"][0])] if decided.height else None,
@@ -114,14 +135,14 @@ def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json:
 def _gate_row(row: dict[str, Any]) -> dict[str, object]:
     metric = BY_NAME[row["metric"]]
     unit = fmt.unit_of(row["metric"])
+    ends = gate_card.natural_ends(row["metric"], row["estimate"], row["lower"], row["upper"])
     return {
         "criterion": row["criterion"],
         "metric": metric.title,
         "kind": row["kind"].replace("_", " "),
         "margin": fmt.size(row["margin"], unit),
-        "candidate minus baseline, better is +, 90 % interval": fmt.estimate(
-            row["estimate"], row["lower"], row["upper"], unit
-        ),
+        "better is": gate_card.better_side(row["metric"]),
+        "candidate minus baseline, 90 % interval": fmt.estimate(*ends, unit) if ends else fmt.UNAVAILABLE,
         "verdict": row["verdict"].upper(),
         "because": ", ".join(row["reasons"]),
     }

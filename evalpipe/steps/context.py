@@ -35,7 +35,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "1",
     "outcomes": "1",
-    "analysis": "1",
+    "analysis": "2",
     "scorecard": "1",
 }
 

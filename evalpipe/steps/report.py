@@ -69,7 +69,8 @@ def make_report(
     tables = analysis_step.tables_of(context, manifest)
     if candidate and baseline:
         tables["analysis.gates"] = analysis_step.make_gates(context, manifest, candidate, baseline)
-    days = window_days(context, manifest)
+    start = tables["analysis.diagnostics"]["window_start"].min()
+    days = health_days(context, manifest, start if isinstance(start, date) else manifest.key.day)
     masked = [m for day in days if (m := context.lookup("masked", day)) is not None]
     tables |= {name: context.lake.read(name, masked) for name in _HEALTH}
     built = report.build(
@@ -97,6 +98,27 @@ def folder(context: Context, manifest: Manifest) -> Path:
 def window_days(context: Context, manifest: Manifest) -> list[date]:
     """Days whose outcomes an analysis was made from."""
     return sorted(date.fromisoformat(name.removeprefix("outcomes ")) for name in manifest.inputs)
+
+
+def health_days(context: Context, manifest: Manifest, start: date) -> list[date]:
+    """Days whose files the data health counts.
+
+    A file of which nothing could be read holds no session, so it lies on the day that it landed, which
+    no window of sessions need hold. It is counted from the window's first day on, because a report
+    that leaves it out looks complete.
+
+    Args:
+        context: The open home.
+        manifest: The analysis.
+        start: First day of its window.
+    """
+    inside = window_days(context, manifest)
+    unread = [
+        day
+        for day in context.lake.days("masked")
+        if day >= start and (m := context.lookup("masked", day)) is not None and not m.rows("masked.sessions")
+    ]
+    return sorted({*inside, *unread})
 
 
 def _leak(masked: list[Manifest]) -> dict[str, Any] | None:
