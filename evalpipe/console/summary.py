@@ -92,7 +92,7 @@ def _show_groups(groups: list[dict[str, Any]]) -> None:
         )
         show.out.print(f"  leading set: {', '.join(group['leading'])}", markup=False, soft_wrap=True)
         for better, worse, difference in told:
-            show.out.print(f"  {better} is better than {worse}: {difference}", markup=False, soft_wrap=True)
+            show.out.print(f"  {better} is ahead of {worse}: {difference}", markup=False, soft_wrap=True)
 
 
 def _answer(settings: Settings, done: Summary) -> tuple[str, str | None, list[dict[str, Any]]]:
