@@ -7,8 +7,6 @@ jobs and assets run from the UI; only the caller differs.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,10 +80,10 @@ class Runner:
         """Make the slices of a range of days."""
         return self._execute("slices", tags=range_tags(start, end), as_of=as_of)
 
-    def score(self, as_of_day: date, window: str, as_of: date) -> RunOutcome:
-        """Score one as-of day, publish and report."""
+    def score(self, as_of_day: date, window: str, as_of: date, *, until: date | None = None) -> RunOutcome:
+        """Score one as-of day, or all from it to ``until``; publish and report."""
         config = {"analysis_slices": {"config": {"window": window}}}
-        return self._execute("score", tags=range_tags(as_of_day, as_of_day), ops=config, as_of=as_of)
+        return self._execute("score", tags=range_tags(as_of_day, until or as_of_day), ops=config, as_of=as_of)
 
     def publish(self, as_of: date) -> RunOutcome:
         """Rebuild the warehouse and the report."""
@@ -178,17 +176,3 @@ def open_runner(settings: Settings, *, verbosity: str = "CRITICAL") -> Iterator[
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
     with dg.DagsterInstance.from_config(str(folder)) as instance:
         yield Runner(settings, instance, verbosity=verbosity)
-
-
-def serve(settings: Settings, port: int) -> int:
-    """Run Dagster's UI and daemon on a home until interrupted; returns its exit code.
-
-    Args:
-        settings: Settings of the home.
-        port: Port on the loopback interface.
-    """
-    settings = open_home(settings)
-    environ = dict(os.environ)
-    environ |= {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "EVALPIPE_HOME": str(settings.home)}
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "evalpipe.definitions", "-h", "127.0.0.1", "-p", str(port)]
-    return subprocess.run(command, env=environ, check=False).returncode
