@@ -31,9 +31,9 @@ WITH newest AS (
     c.as_of,
     c.window_name
   FROM analysis.newest_results AS c
-  -- The choice of a report: the newest day, and of its windows the whole archive before a trailing one.
+  -- The choice of a report: the newest day, and of its windows the whole archive before the longest.
   QUALIFY row_number() OVER (
-    PARTITION BY c.measurement ORDER BY c.as_of DESC, c.window_name = 'all' DESC, c.window_name
+    PARTITION BY c.measurement ORDER BY c.as_of DESC, c.window_name = 'all' DESC, c.window_start, c.window_name
   ) = 1
 )
 SELECT

@@ -49,6 +49,8 @@ def serve(settings: Settings, port: int, say: Callable[[str], None], *, is_loud:
     _require_free(port)
     environ = dict(os.environ)
     environ |= {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "EVALPIPE_HOME": str(settings.home)}
+    if not is_loud:
+        environ["PYTHONWARNINGS"] = "ignore"  # for the developers of libraries, not for the person here
     level = "info" if is_loud else "error"
     command = [sys.executable, "-m", "dagster", "dev", "-m", "evalpipe.definitions", "-h", HOST, "-p", str(port)]
     command += ["--log-level", level, "--code-server-log-level", level]

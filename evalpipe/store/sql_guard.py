@@ -77,7 +77,9 @@ _TABLES = (
     "UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
 )
 _READ_ONLY = "attached in read-only mode"
-_MISSING = re.compile(r"""(?:column|table|name|schema)\s+"?([^"\s!]+)"?\s+(?:not found|does not exist)""")
+_MISSING = re.compile(
+    r"""(?:column|table|name|schema)\s+"?([^"\s!]+)"?\s+(?:not found|does not exist)|column named "([^"]+)\""""
+)
 
 
 def refuse_machine_names(sql: str) -> None:
@@ -141,7 +143,7 @@ def _close_names(message: str, sql: str, connection: duckdb.DuckDBPyConnection) 
     found = _MISSING.search(message)
     if found is None:
         return []
-    missing = found[1].rpartition(".")[2].lower()
+    missing = (found[1] or found[2]).rpartition(".")[2].lower()
     known: dict[str, list[str]] = {}
     if "column" in found[0]:
         words = set(_words(sql))
