@@ -68,6 +68,10 @@ def connect(path: Path, memory_limit: str, threads: int) -> duckdb.DuckDBPyConne
         raise EvalpipeError("SETTINGS_INVALID", f"{memory_limit!r} is not a size.", where="duckdb_memory") from None
     try:
         connection.execute(f"ATTACH {literal(str(path))} AS warehouse (READ_ONLY)")
+    except duckdb.OutOfMemoryException:
+        connection.close()
+        what = f"{memory_limit} is too little to open the warehouse."
+        raise EvalpipeError("SETTINGS_INVALID", what, where="duckdb_memory", fix="Raise duckdb_memory.") from None
     except duckdb.Error as error:
         connection.close()
         what = f"the file cannot be opened ({type(error).__name__})."

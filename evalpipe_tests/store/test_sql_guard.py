@@ -100,6 +100,7 @@ def test_a_misspelt_name_brings_the_near_ones(house: Warehouse, sql: str, hint: 
     assert hint in caught.value.fix
 
 
-def test_a_bad_memory_setting_is_named(house: Warehouse) -> None:
+@pytest.mark.parametrize("size", ["lots", "1KB"])
+def test_a_bad_memory_setting_is_named(house: Warehouse, size: str) -> None:
     with pytest.raises(EvalpipeError, match=r"SETTINGS_INVALID.*duckdb_memory"):
-        Warehouse(house.path, memory_limit="lots").query("SELECT 1")
+        Warehouse(house.path, memory_limit=size).query("SELECT 1")
