@@ -192,6 +192,30 @@ ERROR_CODES = _codes(
         "This is a defect: report it with the table and column named.",
         Exit.SOME_SLICES_RED,
     ),
+    Code(
+        "NO_HOME",
+        "No home lies in that place.",
+        "Name the home that exists with --home or EVALPIPE_HOME, or make one with: evalpipe run SOURCE...",
+        Exit.USAGE,
+    ),
+    Code(
+        "HOME_UNUSABLE",
+        "The home cannot be made or written in that place.",
+        "Name a folder that you may write with --home or EVALPIPE_HOME.",
+        Exit.USAGE,
+    ),
+    Code(
+        "FILE_FAILED",
+        "The system refused to read or write a file.",
+        "Check that its folder exists, that you may write there, and that the disk has room.",
+        Exit.USAGE,
+    ),
+    Code(
+        "NOTHING_READ",
+        "The sources hold no session that could be read.",
+        "Name a folder that holds logs, and see docs/formats.md for what is read.",
+        Exit.USAGE,
+    ),
     Code("NO_WAREHOUSE", "No warehouse has been published in this home.", "Run: evalpipe run SOURCE...", Exit.USAGE),
     Code("NO_RESULT", "No analysis exists for what was asked.", "Run: evalpipe run SOURCE...", Exit.USAGE),
     Code(
@@ -217,7 +241,7 @@ ERROR_CODES = _codes(
     Code(
         "INTERNAL_ERROR",
         "evalpipe itself failed.",
-        "This is a defect: report the named class and place; --debug prints where it came from.",
+        "This is a defect: report the named class and place; --debug prints more, which may quote your logs.",
         Exit.FAILED,
     ),
     Code(

@@ -7,8 +7,6 @@ jobs and assets run from the UI; only the caller differs.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ from evalpipe.settings import Settings, open_home
 from evalpipe.store.lake import locked, write_atomically
 from evalpipe.store.plan import LOOK_AHEAD_DAYS
 
-__all__ = ["RunOutcome", "Runner", "open_runner", "prepare_dagster_home", "ranges", "serve"]
+__all__ = ["RunOutcome", "Runner", "make_dagster_home", "open_runner", "ranges"]
 
 _INSTANCE_FILE = """\
 telemetry: {enabled: false}
@@ -101,10 +99,10 @@ class Runner:
         """Make the slices of a range of days."""
         return self._execute("slices", tags=range_tags(start, end), as_of=as_of)
 
-    def score(self, as_of_day: date, window: str, as_of: date) -> RunOutcome:
-        """Score one as-of day, publish and report."""
+    def score(self, as_of_day: date, window: str, as_of: date, *, until: date | None = None) -> RunOutcome:
+        """Score one as-of day, or all from it to ``until``; publish and report."""
         config = {"analysis_slices": {"config": {"window": window}}}
-        return self._execute("score", tags=range_tags(as_of_day, as_of_day), ops=config, as_of=as_of)
+        return self._execute("score", tags=range_tags(as_of_day, until or as_of_day), ops=config, as_of=as_of)
 
     def publish(self, as_of: date) -> RunOutcome:
         """Rebuild the warehouse and the report."""
@@ -175,6 +173,13 @@ def open_runner(settings: Settings, *, verbosity: str = "CRITICAL") -> Iterator[
         yield Runner(settings, instance, verbosity=verbosity)
 
 
+def make_dagster_home(settings: Settings) -> Path:
+    """Dagster's home with its databases, for processes that open them without this module."""
+    folder = prepare_dagster_home(settings)
+    _open_instance(folder).dispose()
+    return folder
+
+
 def _open_instance(folder: Path) -> dg.DagsterInstance:
     """Dagster's instance of a home, its databases made by one process at a time.
 
@@ -187,19 +192,3 @@ def _open_instance(folder: Path) -> dg.DagsterInstance:
         for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
             assert storage is not None
     return instance
-
-
-def serve(settings: Settings, port: int) -> int:
-    """Run Dagster's UI and daemon on a home until interrupted; returns its exit code.
-
-    Args:
-        settings: Settings of the home.
-        port: Port on the loopback interface.
-    """
-    settings = open_home(settings)
-    folder = prepare_dagster_home(settings)
-    _open_instance(folder).dispose()
-    environ = dict(os.environ)
-    environ |= {"DAGSTER_HOME": str(folder), "EVALPIPE_HOME": str(settings.home)}
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "evalpipe.definitions", "-h", "127.0.0.1", "-p", str(port)]
-    return subprocess.run(command, env=environ, check=False).returncode

@@ -234,6 +234,12 @@ def tables_of(context: Context, manifest: Manifest) -> dict[str, pl.DataFrame]:
     return {name: context.lake.read(name, [manifest]) for name in STEP_TABLES["analysis"]}
 
 
+def versions_of(context: Context, manifest: Manifest) -> list[str]:
+    """Labels of the versions that an analysis speaks of."""
+    labels: list[str] = context.lake.read(_NUMBERS, [manifest], ["version"])["version"].unique().sort().to_list()
+    return labels
+
+
 def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: str) -> pl.DataFrame:
     """Decide the gates of the criteria on one analysis, and append the decision.
 

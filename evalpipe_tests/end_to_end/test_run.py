@@ -138,7 +138,7 @@ def test_errors_are_one_line_with_a_fix(cli: Cli, tmp_path: Path) -> None:
     missing = cli("run", tmp_path / "nowhere", "--home", tmp_path / "h", expect=2)
     assert "SOURCE_NOT_FOUND" in missing.stderr
     empty = cli("sql", "SELECT 1", "--home", tmp_path / "none", expect=2)
-    assert "NO_WAREHOUSE" in empty.stderr
+    assert "NO_HOME" in empty.stderr
     for done in (missing, empty):
         assert "Fix:" in done.stderr
         assert "Traceback" not in done.stderr
