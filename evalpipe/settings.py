@@ -19,7 +19,7 @@ from typing import Any
 from evalpipe.contracts.errors import EvalpipeError
 
 #: Layout of a home; ``home.json`` holds it, so that no later version misreads an old home.
-HOME_LAYOUT = 1
+HOME_LAYOUT = 2
 SETTINGS_FILE = "evalpipe.toml"
 ENV_PREFIX = "EVALPIPE_"
 
@@ -152,15 +152,23 @@ def open_home(settings: Settings) -> Settings:
         Settings with the ``first_day`` that the home was made with.
 
     Raises:
-        EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout.
+        EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout, ``HOME_DAMAGED`` where ``home.json``
+            cannot be read.
     """
     marker = settings.home / "home.json"
     if marker.is_file():
-        found = json.loads(marker.read_text("utf-8"))
-        if found.get("layout") != HOME_LAYOUT:
-            what = f"layout {found.get('layout')}, not {HOME_LAYOUT}"
-            raise EvalpipeError("HOME_INCOMPATIBLE", what, where=str(settings.home))
-        return replace(settings, first_day=date.fromisoformat(found["first_day"]))
+        try:
+            found = json.loads(marker.read_text("utf-8"))
+            layout, first_day = int(found["layout"]), date.fromisoformat(found["first_day"])
+        except (ValueError, KeyError, TypeError):
+            form = json.dumps({"layout": HOME_LAYOUT, "first_day": settings.first_day.isoformat()})
+            fix = f"Restore it, or write {form} into it, with the first_day that the home was made with."
+            raise EvalpipeError(
+                "HOME_DAMAGED", "it does not say what home this is.", where=str(marker), fix=fix
+            ) from None
+        if layout != HOME_LAYOUT:
+            raise EvalpipeError("HOME_INCOMPATIBLE", f"layout {layout}, not {HOME_LAYOUT}", where=str(settings.home))
+        return replace(settings, first_day=first_day)
     settings.home.mkdir(parents=True, exist_ok=True)
     # Dagster's history names source paths, and masked text is still personal data.
     settings.home.chmod(0o700)

@@ -21,7 +21,7 @@ import dagster as dg
 from evalpipe.definitions import build_defs, home_config
 from evalpipe.orchestration.partitions import RELEASES, nightly_range, range_tags
 from evalpipe.settings import Settings, open_home
-from evalpipe.store.lake import write_atomically
+from evalpipe.store.files import write_atomically
 from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS
 
 #: A range run holds at most so many days: a failed check stops what follows for its whole range.

@@ -22,8 +22,8 @@ from evalpipe.masking import MaskPlan
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days
 from evalpipe.store.lake import stage_part
-from evalpipe.store.landing import DayInput
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.winners import DayInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,6 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         What was made. A day whose leak check is red is refused (``LEAK_FOUND``) and recorded; its old
         slice, if any, stays.
     """
-    landing = {day: item.digest for day, item in inputs.items()}
     plan = MaskPlan(
         key=context.key,
         ruleset=data_dir() / "masking" / context.criteria.masking.ruleset,
@@ -87,7 +86,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         context,
         "masked",
         days,
-        landing=landing,
+        inputs=inputs,
         tasks_of=tasks_of,
         kernel=_kernel,
         finish=finish,

@@ -11,7 +11,8 @@ from datetime import date
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.store.lake import Lake, write_atomically
+from evalpipe.store.files import write_atomically
+from evalpipe.store.lake import Lake
 
 
 def record(lake: Lake, day: date, *, step: str, receipt: str, error: EvalpipeError) -> None:

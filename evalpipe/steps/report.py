@@ -16,7 +16,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import Context
-from evalpipe.store.lake import write_atomically
+from evalpipe.store.files import write_atomically
 from evalpipe.store.manifest import Manifest
 
 _HEALTH = ("masked.files", "masked.redactions", "masked.quarantine")
