@@ -111,6 +111,9 @@ def _score(settings: Settings, runner: Runner, summary: Summary, days: tuple[dat
     with open_context(settings, as_of=as_of) as context:
         targets = _as_of_days(context, summary.window, days)
         again = _stale_as_of_days(context)
+        for day in targets:
+            if opened := analysis_step.open_window(context, day, summary.window):
+                analysis_step.require_one_key(opened)  # refused with its own code, before any job starts
     for day, window in [*again, *((day, summary.window) for day in targets)]:
         _require(runner.score(day, window, as_of))
     if not targets:
@@ -142,7 +145,7 @@ def _stale_as_of_days(context: Context) -> list[tuple[date, str]]:
             continue
         opened = analysis_step.open_window(context, key.day, window)
         now = {f"outcomes {m.key.day}": m.content for m in opened.manifests} if opened else {}
-        if now != dict(manifest.inputs):
+        if now != dict(manifest.inputs) or context.lake.damage(manifest):
             out.append((key.day, window))
     return out
 

@@ -114,10 +114,10 @@ class Context:
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
         inputs = self.landing.day_inputs() if inputs is None else inputs
-        from evalpipe.steps.rejections import rejected_receipts
+        from evalpipe.steps.rejections import waiting_receipts
 
         receipts = {day: item.digest for day, item in inputs.items()}
-        rejected = rejected_receipts(self.lake)
+        rejected = waiting_receipts(self.lake, self.landing, inputs)
         return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
 
 

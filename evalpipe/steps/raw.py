@@ -113,10 +113,19 @@ def _collect(task: _Task, name: str) -> pl.DataFrame:
         try:
             data = pl.read_parquet(task.root / f"day={task.day}" / f"{part.stem}.{name}.parquet")
         except FileNotFoundError:
-            what = f"day {task.day}: a landed part is gone"
-            raise EvalpipeError("INPUT_EXPIRED", what, where=f"{part.stem}.{name}") from None
+            raise _expired(task, part.stem, name) from None
         frames.append(data.filter(pl.col(column).is_in(list(wanted))))
     return pl.concat(frames) if frames else render.empty(contract)
+
+
+def _expired(task: _Task, stem: str, name: str) -> EvalpipeError:
+    entry = task.root / "_batches" / f"{stem.rpartition('-')[0]}.json"
+    return EvalpipeError(
+        "INPUT_EXPIRED",
+        f"day {task.day}: landed {name} are gone.",
+        where=str(task.root / f"day={task.day}"),
+        fix=f"Keep the old slice as it is, or delete {entry} and land its source files again.",
+    )
 
 
 def _finish(day: date, outs: list[_Out]) -> Committed:

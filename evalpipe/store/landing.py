@@ -167,6 +167,12 @@ class Landing:
         """Where a landed table of a part lies."""
         return self.root / f"day={day}" / f"{stem}.{name}.parquet"
 
+    def is_whole(self, day: date, item: DayInput) -> bool:
+        """Whether the landed text of a day is still there."""
+        return all(
+            self.path(day, stem, name).is_file() for stem in item.stems for name, n in item.rows[stem].items() if n
+        )
+
     def _copies(self, batch: str) -> Path:
         return self._index / f"{batch}.copies.parquet"
 

@@ -53,11 +53,11 @@ def opened(home: Path, *, key: str = "5e" * 32) -> Iterator[Context]:
         yield context
 
 
-def make(context: Context, *steps: str) -> dict[str, StepResult]:
-    """Make all landed days through the named steps, or through all of them."""
+def make(context: Context, *steps: str, days: list[date] | None = None) -> dict[str, StepResult]:
+    """Make landed days, all of them by default, through the named steps, or through all of them."""
     inputs = context.landing.day_inputs()
     every = {"raw": make_raw, "masked": make_masked, "signals": make_signals, "outcomes": make_outcomes}
-    return {name: every[name](context, list(inputs), inputs) for name in (steps or every)}
+    return {name: every[name](context, days or list(inputs), inputs) for name in (steps or every)}
 
 
 def rows(context: Context, table: str) -> pl.DataFrame:
