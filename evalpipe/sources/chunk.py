@@ -32,7 +32,7 @@ _BYTES_PER_BAD_ROW = 256
 
 @dataclass(slots=True)
 class _Copy:
-    rank: tuple[int, str, str]
+    rank: tuple[int, str]
     values: tuple[Any, ...]
     rows: list[Row]
 
@@ -62,12 +62,11 @@ class ChunkBuilder:
     ) -> None:
         """Take a whole session. Of two copies the one with more distinct messages stays.
 
-        Ties go to the smaller digest of the session, then of the file, as in the landing zone, so that
-        the order of files is no matter and two batches never drop each other's copy.
+        Ties go to the smaller digest, as in the landing zone, so that the order of files is no matter.
         """
         facts = summarise(session)
         self.n_bytes += facts["text_bytes"]
-        rank = (-session.n_messages, facts["content_digest"], file_id)
+        rank = (-session.n_messages, facts["content_digest"])
         known = self._copies.get(session.session_id)
         if known is not None and known.rank <= rank:
             return

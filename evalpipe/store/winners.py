@@ -184,8 +184,9 @@ def _day_input(
 def _winners(chosen: Mapping[str, str], copies: Sequence[pl.DataFrame]) -> dict[tuple[date, str], tuple[str, ...]]:
     """Session ids by day and part: newest reader, then most messages, then the smaller digest.
 
-    A copy in a parse that does not count is no copy. Nothing is lost by that: a chunk keeps the best
-    copy of its files under this same order, so a copy that is not there has a better one elsewhere.
+    A copy in a parse that does not count is no copy. No session is lost by that, although a chunk keeps
+    one copy only: where it dropped a file's copy it kept one of another file, whose parse that counts is
+    the same one or ranks before it, and ranks do not go in circles.
     """
     if not copies:
         return {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalpipe.sources import parse, registry
+from evalpipe.sources import registry
 from evalpipe.steps.land import land
 from evalpipe_tests.steps.world import DAY, make, opened, rows, session, write
 
@@ -68,19 +68,6 @@ def test_two_batches_that_hold_the_same_file_count_it_once(
     assert _balance(tmp_path / "home") == {"files": 3, "quarantine": 3, "read": 12, "sessions": 3}
 
 
-def test_equal_copies_in_two_batches_never_cancel_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each chunk keeps one copy of a session: which one must not depend on where the files lie."""
-    for order in ("xy", "yx"):
-        write(tmp_path / order / f"1{order[0]}.jsonl", *session("s"), tail="\n" * (order[0] == "x"))
-        write(tmp_path / order / f"2{order[1]}.jsonl", *session("s"), tail="\n" * (order[1] == "x"))
-        write(tmp_path / order / "3.jsonl", *session(order))
-    with opened(tmp_path / "home") as context:
-        monkeypatch.setattr(type(context.landing), "known_files", lambda self, readers: set())
-        land(context, [tmp_path / "xy"])
-        land(context, [tmp_path / "yx"])
-    assert _balance(tmp_path / "home")["sessions"] == 3
-
-
 def test_a_file_that_grew_is_counted_once(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "a.jsonl"
     for turns in (1, 2, 3):
@@ -118,4 +105,3 @@ def test_landing_order_does_not_change_the_bytes(tmp_path: Path, monkeypatch: py
             receipts.append({day: item.digest for day, item in context.landing.day_inputs().items()})
     assert list(receipts[0]) == [DAY]
     assert receipts[0] == receipts[1]
-    assert parse.sniff is registry.sniff
