@@ -21,7 +21,7 @@ from typing import Any
 from evalpipe.contracts.errors import EvalpipeError
 
 #: Layout of a home; ``home.json`` holds it, so that no later version misreads an old home.
-HOME_LAYOUT = 1
+HOME_LAYOUT = 2
 SETTINGS_FILE = "evalpipe.toml"
 ENV_PREFIX = "EVALPIPE_"
 _MEMORY = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})? ?([KMGT]i?)?B", re.IGNORECASE)
@@ -211,8 +211,8 @@ def open_home(settings: Settings) -> Settings:
         Settings with the ``first_day`` that the home was made with.
 
     Raises:
-        EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout or a damaged ``home.json``,
-            ``HOME_UNUSABLE`` where no home can be made.
+        EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout, ``HOME_DAMAGED`` where
+            ``home.json`` cannot be read, ``HOME_UNUSABLE`` where no home can be made.
     """
     if is_home(settings.home):
         return replace(settings, first_day=_first_day_of(settings.home))
@@ -231,7 +231,10 @@ def _first_day_of(home: Path) -> date:
     except OSError as error:
         raise EvalpipeError("HOME_UNUSABLE", f"{error.strerror}.", where=str(error.filename)) from None
     except (ValueError, KeyError, TypeError):
-        raise EvalpipeError("HOME_INCOMPATIBLE", "home.json is damaged.", where=str(home)) from None
+        form = json.dumps({"layout": HOME_LAYOUT, "first_day": Settings().first_day.isoformat()})
+        fix = f"Restore it, or write {form} into it, with the first_day that the home was made with."
+        where = str(home / "home.json")
+        raise EvalpipeError("HOME_DAMAGED", "it does not say what home this is.", where=where, fix=fix) from None
     if layout != HOME_LAYOUT:
         raise EvalpipeError("HOME_INCOMPATIBLE", f"layout {layout}, not {HOME_LAYOUT}", where=str(home))
     return first_day

@@ -29,7 +29,7 @@ from evalpipe.simulate.truth import METRICS
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import open_context
 from evalpipe.steps.progress import showing
-from evalpipe.store.lake import write_atomically
+from evalpipe.store.files import write_atomically
 from evalpipe.store.plan import LOOK_AHEAD_DAYS
 
 #: Criteria of the demo: they declare the assignment, which most simulated formats cannot state.

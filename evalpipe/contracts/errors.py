@@ -157,10 +157,16 @@ ERROR_CODES = _codes(
         Exit.REFUSED,
     ),
     Code(
-        "INPUT_EXPIRED",
-        "The text that a recompute needs was purged.",
-        "Keep the sealed slice, or land the source files again.",
+        "HOME_DAMAGED",
+        "A file of the home is lost, or does not hold what evalpipe wrote there.",
+        "Delete or restore the named file, then recompute: evalpipe backfill A..B",
         Exit.REFUSED,
+    ),
+    Code(
+        "INPUT_EXPIRED",
+        "The landed text that a recompute needs is gone.",
+        "Keep the old slice, or delete the named index entry and land its source files again.",
+        Exit.SOME_SLICES_RED,
     ),
     Code(
         "LEAK_FOUND",

@@ -9,7 +9,7 @@ from evalpipe.masking.canaries import (
     CANARY_TENANT,
     Canaries,
     drop_canaries,
-    drop_canary_counts,
+    drop_canary_rows,
     plant_canaries,
 )
 from evalpipe.masking.kernel import MaskedPart, mask_files, mask_part, mask_quarantine
@@ -28,7 +28,7 @@ __all__ = [
     "MaskedPart",
     "MaskingKey",
     "drop_canaries",
-    "drop_canary_counts",
+    "drop_canary_rows",
     "leak_check",
     "load_or_create",
     "mask_files",

@@ -22,7 +22,7 @@ from evalpipe.orchestration.assets.publication import REFUSED
 from evalpipe.orchestration.carry import carried, keep_sources
 from evalpipe.orchestration.partitions import RELEASES, nightly_range, range_tags, ranges
 from evalpipe.settings import Settings, open_home
-from evalpipe.store.lake import locked, write_atomically
+from evalpipe.store.files import locked, write_atomically
 from evalpipe.store.plan import LOOK_AHEAD_DAYS
 
 __all__ = ["RunOutcome", "Runner", "make_dagster_home", "open_runner", "ranges"]

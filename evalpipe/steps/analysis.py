@@ -75,6 +75,28 @@ def open_window(context: Context, as_of: date, name: str) -> Window | None:
     return Window(as_of, name, start, end, manifests)
 
 
+def require_one_key(window: Window) -> None:
+    """Refuse a window whose slices were masked under different keys.
+
+    A user has another pseudonym under each key, so one person would count as two.
+
+    Args:
+        window: An open window.
+
+    Raises:
+        EvalpipeError: ``MIXED_KEYS``, with the days to recompute.
+    """
+    keys = [m.inputs["key"] for m in window.manifests]
+    n_other = sum(key != keys[-1] for key in keys)
+    if n_other:
+        raise EvalpipeError(
+            "MIXED_KEYS",
+            f"{n_other} of {len(keys)} days have another key than {window.manifests[-1].key.day}.",
+            where=f"window {window.name} of {window.as_of}",
+            fix=f"Recompute them: evalpipe backfill {window.start}..{window.end}",
+        )
+
+
 def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> StepResult:
     """Score as-of days whose window changed.
 
@@ -86,6 +108,9 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
         context: The open home.
         as_of_days: As-of days in order.
         window: ``all``, or a number of days such as ``28d``.
+
+    Raises:
+        EvalpipeError: ``MIXED_KEYS``.
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
@@ -97,11 +122,13 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
         if opened is None:
             result.absent.append(day)
             continue
+        require_one_key(opened)
         key = analysis_key(context, day, window)
         inputs = _inputs(opened)
         old = context.lake.manifest(key)
         code_version = context.versions.code["analysis"]
-        if old is not None and old.code_version == code_version and dict(old.inputs) == inputs:
+        is_whole = old is not None and context.lake.damage(old) is None
+        if old is not None and is_whole and old.code_version == code_version and dict(old.inputs) == inputs:
             result.fresh[day] = old
             continue
         outcomes = context.lake.read("signals.session_outcomes", opened.manifests)
@@ -136,7 +163,7 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
             "coherence": asdict(agreement),
             PROFILES: profiles,
         }
-        if old is not None:
+        if old is not None and is_whole:
             old_numbers = context.lake.read(_NUMBERS, [old])
             # Appended first: the file is named by its content, so a run that is killed here appends it
             # again in vain, while one killed after the commit would never know that a number moved.
@@ -165,7 +192,7 @@ def stale_as_of_days(context: Context) -> list[date]:
         if manifest.key != analysis_key(context, day, window) or not limit <= day <= context.as_of:
             continue
         opened = open_window(context, day, window)
-        if (_inputs(opened) if opened else {}) != dict(manifest.inputs):
+        if (_inputs(opened) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
             out.append(day)
     return out
 
@@ -281,7 +308,8 @@ def make_scorecard(context: Context, version: str) -> Manifest:
     code_version = context.versions.code["scorecard"]
     inputs = {"analysis": source.content}
     old = context.lake.manifest(key)
-    if old is not None and old.code_version == code_version and dict(old.inputs) == inputs:
+    is_whole = old is not None and context.lake.damage(old) is None
+    if old is not None and is_whole and old.code_version == code_version and dict(old.inputs) == inputs:
         return old
     staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
     return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})

@@ -24,9 +24,10 @@ from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
-from evalpipe.store.landing import DayInput, Landing
+from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
 from evalpipe.store.plan import Plan, Versions, plan
+from evalpipe.store.winners import DayInput
 
 #: Version of each step's logic. Raise it when the same input would give other rows; criteria, rule
 #: sets, patterns and readers have digests of their own and need no raise here.
@@ -125,9 +126,9 @@ class Context:
         return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.secret, digest_size=32).digest()
 
     @property
-    def readers(self) -> str:
-        """Digest of the reader versions."""
-        return digest_of(sources.reader_versions())
+    def readers(self) -> dict[str, str]:
+        """Version of each reader, by name."""
+        return sources.reader_versions()
 
     def lookup(self, step: str, day: date) -> Manifest | None:
         """Committed manifest of a step and day under these versions."""
@@ -136,10 +137,11 @@ class Context:
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
         inputs = self.landing.day_inputs() if inputs is None else inputs
-        from evalpipe.steps.rejections import rejected_receipts
+        from evalpipe.steps.rejections import waiting_receipts
 
         receipts = {day: item.digest for day, item in inputs.items()}
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected_receipts(self.lake))
+        rejected = waiting_receipts(self.lake, self.landing, inputs)
+        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
 
 
 def today() -> date:
@@ -159,7 +161,11 @@ def load_criteria(name: str) -> Criteria:
 
 @contextmanager
 def open_context(
-    settings: Settings, *, as_of: date | None = None, engine: LocalEngine | None = None
+    settings: Settings,
+    *,
+    as_of: date | None = None,
+    engine: LocalEngine | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[Context]:
     """Open a home: make it if new, load criteria and key, start the engine.
 
@@ -167,12 +173,13 @@ def open_context(
         settings: Settings as loaded.
         as_of: Day on which the run stands; the last complete UTC day by default.
         engine: Where kernels run; a new one, closed on leaving, by default.
+        environ: Environment that may give the masking key; the process's own by default.
 
     Yields:
         The open context.
     """
     settings = open_home(settings)
-    key = masking.keys.load_or_create(settings.key_file, os.environ)
+    key = masking.keys.load_or_create(settings.key_file, os.environ if environ is None else environ)
     loaded = load_criteria(settings.criteria)
     with nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
         context = Context(settings, loaded, key, as_of or yesterday(), running)

@@ -5,18 +5,19 @@ Belongs here: batches, workers, commits. Does not belong here: formats (``source
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from evalpipe import sources
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources import Batch, ReadOptions
+from evalpipe.sources import Batch, ReadOptions, SourceFile
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import run_quietly
-from evalpipe.store.landing import LANDED, LandedPart, StagedBatch, stage_chunk
+from evalpipe.store.landing import LANDED, StagedBatch, stage_chunk
+from evalpipe.store.winners import LandedFile, LandedPart
 
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
 _RESTART_BYTES = 100_000_000
@@ -107,6 +108,7 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
     known = context.landing.known_files(context.readers)
     fresh = {file.digest: file for file in files if file.digest not in known}
     batches = sources.plan_batches(list(fresh.values()), context.settings.batch_bytes)
+    landed = _landed_files(context, fresh)
     result = LandingResult(n_files=len(files), n_new_files=len(fresh), n_bytes=sum(f.n_bytes for f in fresh.values()))
     options = ReadOptions(
         first_day=context.settings.first_day,
@@ -120,13 +122,13 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
     bar = sink()
     bar.start("reading", result.n_bytes, "bytes")
     for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
-        context.landing.commit(
+        is_new = context.landing.commit(
             staged,
-            files=[(file.digest, file.n_bytes) for file in task.batch.files],
+            files=[landed[file.digest] for file in task.batch.files],
             readers=context.readers,
             landed_on=landed_on,
         )
-        for part in staged.parts:
+        for part in staged.parts if is_new else ():
             for name, rows in part.rows.items():
                 result.rows[name] += rows
             if part.rows.get("sessions"):
@@ -137,6 +139,18 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
         # Workers keep what their allocator once took; the next step starts with small ones.
         context.engine.close()
     return result
+
+
+def _landed_files(context: Context, fresh: Mapping[str, SourceFile]) -> dict[str, LandedFile]:
+    """Index rows of the new files, with the earlier copies that they begin with."""
+    places = {digest: str(file.path.absolute()) for digest, file in fresh.items()}
+    before = context.landing.copies_at(places.values()) if fresh else {}
+    out: dict[str, LandedFile] = {}
+    for digest, file in fresh.items():
+        copies = before.get(places[digest], ())
+        grown_from = tuple(old.digest for old in copies if sources.begins_with(file, old.digest, old.n_bytes))
+        out[digest] = LandedFile(digest, file.n_bytes, places[digest], grown_from)
+    return out
 
 
 def _weight_of(task: _Task) -> int:

@@ -16,7 +16,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import Context
-from evalpipe.store.lake import write_atomically
+from evalpipe.store.files import write_atomically
 from evalpipe.store.manifest import Manifest
 
 _HEALTH = ("masked.files", "masked.redactions", "masked.quarantine")
@@ -80,7 +80,7 @@ def make_report(
             candidate=candidate,
             baseline=baseline,
             product_version=__version__,
-            leak=_leak(masked),
+            leak=leak_of(masked),
         )
     )
     rendered = RenderedReport(built, folder(context, manifest), manifest)
@@ -121,13 +121,14 @@ def health_days(context: Context, manifest: Manifest, start: date) -> list[date]
     return sorted({*inside, *unread})
 
 
-def _leak(masked: list[Manifest]) -> dict[str, Any] | None:
+def leak_of(masked: list[Manifest]) -> dict[str, Any] | None:
+    """What the checks of a window's masked slices recorded; ``None`` where one of them has no record."""
     leaks = [m.stats["leak"] for m in masked if m.stats.get("leak")]
-    if not leaks:
+    if not leaks or len(leaks) < len(masked):
         return None
     return {
-        "passed": True,  # a slice with findings is never committed
-        "slices": len(leaks),
+        "passed": all(leak["passed"] for leak in leaks),
+        "findings": sum(finding["n"] for leak in leaks for finding in leak["findings"]),
         "canaries_planted": sum(leak["canaries_planted"] for leak in leaks),
         "canaries_counted": sum(leak["canaries_counted"] for leak in leaks),
     }

@@ -20,8 +20,10 @@ from evalpipe.steps import rejections
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.verdicts import PROFILES, judged
+from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import DAY_STEPS, expected_inputs, rejection_receipt, staleness
+from evalpipe.store.winners import DayInput
 
 Task = TypeVar("Task")
 Out = TypeVar("Out")
@@ -66,7 +68,7 @@ def run_days(
     step: str,
     days: Iterable[date],
     *,
-    landing: Mapping[date, str],
+    inputs: Mapping[date, DayInput],
     tasks_of: Callable[[date], Sequence[Task]],
     kernel: Callable[[Task], Out],
     finish: Callable[[date, list[Out]], Committed],
@@ -82,7 +84,7 @@ def run_days(
         context: The open home.
         step: Step name.
         days: Days in order.
-        landing: Receipt of every landed day.
+        inputs: Landing parts and winners of every day.
         tasks_of: Tasks of a day.
         kernel: Top-level function that runs in a worker.
         finish: Turns a day's results into what is committed; raises ``EvalpipeError`` to refuse it.
@@ -93,6 +95,7 @@ def run_days(
         Slices made, fresh, refused, held and absent.
     """
     result = StepResult(step)
+    landing = {day: item.digest for day, item in inputs.items()}
     refused = _refused_before(context, step, landing)
     inputs_of: dict[date, dict[str, str]] = {}
     queue: list[tuple[date, Task]] = []
@@ -101,18 +104,18 @@ def run_days(
         if day in refused:
             result.held.append(day)
             continue
-        inputs = expected_inputs(
+        made_from = expected_inputs(
             step, day, landing=landing, lookup=context.lookup, versions=context.versions, as_of=context.as_of
         )
-        if inputs is None:
+        if made_from is None:
             result.absent.append(day)
             continue
         manifest = context.lookup(step, day)
-        if manifest is not None and staleness(step, manifest, inputs, context.versions) is None:
+        if manifest is not None and not staleness(step, manifest, made_from, context.versions, context.lake.damage):
             result.fresh[day] = manifest
             rejections.clear(context.lake, day, step)
             continue
-        inputs_of[day] = inputs
+        inputs_of[day] = made_from
         tasks = list(tasks_of(day))
         counts[day] = len(tasks)
         queue += [(day, task) for task in tasks]
@@ -213,6 +216,31 @@ def _values(outs: Sequence[Out | EvalpipeError]) -> list[Out]:
             raise out
         values.append(out)
     return values
+
+
+def stage_tables(
+    tables: Mapping[str, pl.DataFrame], folder: Path, label: str, *, keep: Sequence[str] = ()
+) -> tuple[StagedPart, ...]:
+    """Stage one part of each table that has rows; safe to call in a worker process.
+
+    Args:
+        tables: Rows by full table name.
+        folder: Staging folder of the slice.
+        label: Label of the task, unique within the slice.
+        keep: Tables that get a part even without rows.
+    """
+    return tuple(
+        stage_part(name, data, folder, label) for name, data in tables.items() if name in keep or not data.is_empty()
+    )
+
+
+def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Sums by name over the tasks of a day; empty where there was no task."""
+    out: dict[str, int] = {}
+    for one in counts:
+        for name, n in one.items():
+            out[name] = out.get(name, 0) + n
+    return out
 
 
 def read_days(context: Context, table: str, days: Iterable[date]) -> pl.DataFrame:

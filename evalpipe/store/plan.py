@@ -106,7 +106,8 @@ def expected_inputs(
     signals = lookup("signals", day)
     if signals is None:
         return None
-    inputs = {"signals": signals.content, "settled": str(is_settled(day, as_of))}
+    # The key, because a window may not mix keys, and the window is made of outcomes.
+    inputs = {"signals": signals.content, "settled": str(is_settled(day, as_of)), "key": versions.key}
     for neighbour in outcome_days(day):
         masked = lookup("masked", neighbour)
         if masked is not None:
@@ -114,15 +115,35 @@ def expected_inputs(
     return inputs
 
 
-def staleness(step: str, manifest: Manifest | None, inputs: Mapping[str, str], versions: Versions) -> str | None:
-    """Why a slice must be made, or ``None`` if it is as it would be."""
+def _whole(manifest: Manifest) -> str | None:
+    """What is wrong with the files of a slice where none are looked at: nothing."""
+    del manifest
+    return None
+
+
+def staleness(
+    step: str,
+    manifest: Manifest | None,
+    inputs: Mapping[str, str],
+    versions: Versions,
+    damage: Callable[[Manifest], str | None] = _whole,
+) -> str | None:
+    """Why a slice must be made, or ``None`` if it is as it would be.
+
+    Args:
+        step: One of :data:`DAY_STEPS`.
+        manifest: What is committed.
+        inputs: What it would be made from now.
+        versions: What it would be made under.
+        damage: Tells what is wrong with the files of a slice, or ``None``; looks at no file by default.
+    """
     if manifest is None:
         return "never made"
     if manifest.code_version != versions.code[step]:
         return "logic or criteria changed"
     if dict(manifest.inputs) != dict(inputs):
         return "input changed"
-    return None
+    return damage(manifest)
 
 
 def plan(
@@ -132,6 +153,7 @@ def plan(
     *,
     as_of: date,
     rejected: Mapping[date, str] | None = None,
+    damage: Callable[[Manifest], str | None] = _whole,
 ) -> Plan:
     """Days that must be made anew, with the first stale step of each.
 
@@ -142,6 +164,7 @@ def plan(
         as_of: Day on which the run stands; decides what is settled.
         rejected: Days that a blocking check refused, with the receipt of what it refused: such a day
             is not tried again until its input or the rules change.
+        damage: Tells what is wrong with the files of a slice; see :func:`staleness`.
 
     Returns:
         The plan.
@@ -154,7 +177,7 @@ def plan(
             if inputs is None:
                 stale[day] = (step, "never made")
                 break
-            reason = staleness(step, lookup(step, day), inputs, versions)
+            reason = staleness(step, lookup(step, day), inputs, versions, damage)
             if reason:
                 stale[day] = (step, reason)
                 break

@@ -11,7 +11,6 @@ that it opened, a killed builder leaves the old version, and the lock falls with
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store import ddl, meta, readonly
-from evalpipe.store.lake import locked
+from evalpipe.store.files import locked, move_durably
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.meta import Provenance
 from evalpipe.store.sql_models import SqlModel, in_order
@@ -126,7 +125,7 @@ class Warehouse:
                 self._discard_draft()  # what a killed builder left behind
                 try:
                     counts = self._build(sources, tables, models, connect, (fingerprint, build, provenance))
-                    _swap(self.draft, self.path)
+                    move_durably([(self.draft, self.path)])
                 finally:
                     self._discard_draft()
             else:
@@ -211,18 +210,6 @@ class Warehouse:
                 shutil.rmtree(left)
             else:
                 left.unlink()
-
-
-def _swap(draft: Path, target: Path) -> None:
-    """Put the draft in the target's place, so that after a power cut either is whole."""
-    for path in (draft, draft.parent):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        if path == draft:
-            os.replace(draft, target)
 
 
 def _only_published(sources: Mapping[str, Sequence[Path]], tables: Sequence[Table]) -> None:

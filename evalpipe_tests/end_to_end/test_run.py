@@ -42,14 +42,24 @@ def test_the_same_input_gives_the_same_bytes_in_another_home_and_another_order(
 def test_a_late_file_moves_its_days_and_leaves_a_correction(cli: Cli, home: Path, world: World, tmp_path: Path) -> None:
     copy = tmp_path / "home"
     shutil.copytree(home, copy)
-    before = files_of(copy / "lake")
+    before = times_of(copy / "lake")
+    started = cli.rows(copy, "SELECT started_at::DATE AS day, count(*) AS n FROM masked.sessions GROUP BY day")
     late = world.logs / "late"
     assert any(late.rglob("*.jsonl"))
     summary = cli.json("run", late, "--home", copy)
-    assert summary["days_made"]
-    after = files_of(copy / "lake")
-    untouched = [name for name in before if name.endswith(".parquet") and name in after]
-    assert all(before[name] == after[name] for name in untouched)
+    after = times_of(copy / "lake")
+    grown = cli.rows(copy, "SELECT started_at::DATE AS day, count(*) AS n FROM masked.sessions GROUP BY day")
+    was = {row["day"]: row["n"] for row in started}
+    moved = {row["day"] for row in grown if row["n"] != was.get(row["day"])}
+    assert moved
+    assert moved <= set(summary["days_made"])
+    # Raw and masked slices of the other days are the same files, and were not written again.
+    for name, time in before.items():
+        day = next((part[4:14] for part in Path(name).parts if part.startswith("day=")), None)
+        if day and day not in moved and name.startswith(("raw/_slices", "raw/s", "masked/")):
+            assert after[name] == time, name
+    for day in moved:
+        assert after[f"raw/_slices/raw/day={day}.json"] != before.get(f"raw/_slices/raw/day={day}.json")
     changed = cli.rows(copy, "SELECT count(*) AS n FROM analysis.corrections")
     assert changed[0]["n"] > 0
 
