@@ -7,11 +7,12 @@ Belongs here: options and exit codes. Does not belong here: what a verb does (``
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +20,8 @@ import typer
 
 from evalpipe import __version__
 from evalpipe import settings as settings_module
-from evalpipe.console import show
-from evalpipe.contracts.errors import EvalpipeError, Exit
+from evalpipe.console import arguments, show
+from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
 from evalpipe.settings import Settings
 
 app = typer.Typer(
@@ -29,8 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    epilog="Exit codes: 0 done or gate passed, 1 gate failed, 2 usage error, 3 inconclusive, "
-    "4 some days were refused, 5 refused for safety, 6 bad input.",
+    epilog="Exit codes: " + "; ".join(f"{code.value} {meaning}" for code, meaning in EXIT_MEANINGS.items()) + ".",
 )
 criteria_app = typer.Typer(help="List and compare criteria files.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(criteria_app, name="criteria")
@@ -39,7 +39,20 @@ Home = Annotated[Path | None, typer.Option("--home", help="Folder of lake, wareh
 Criteria = Annotated[str | None, typer.Option("--criteria", help="Criteria name or file [default].")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Dagster's log and full tracebacks.")]
-Window = Annotated[str, typer.Option("--window", help="'all', or a trailing number of days such as 28d.")]
+Window = Annotated[
+    str, typer.Option("--window", help="What to score: 'all', or a trailing number of days such as 28d.")
+]
+Scored = Annotated[
+    str | None,
+    typer.Option("--window", help="Which analysis: 'all', or days such as 28d [that of the newest as-of day]."),
+]
+Candidate = "Version that may ship: its label, with / or : for the dot, or a beginning that only it has."
+Baseline = "Version that it is compared with, written likewise."
+
+
+#: As a shell reports a program that a signal ended.
+_INTERRUPTED = 130
+_PIPE_CLOSED = 141
 
 
 @app.callback(invoke_without_command=True)
@@ -69,19 +82,14 @@ def run(
 
     with _handled(as_json, debug):
         settings = _settings(home, criteria)
-        _window(window)
+        span = arguments.days(days) if days else None
+        undated = arguments.day(undated_as) if undated_as else None
+        window = arguments.window(window)
         with _runner(settings, debug) as runner:
-            done = flow.run_sources(
-                settings,
-                runner,
-                sources,
-                days=_days(days),
-                undated_as=_day(undated_as) if undated_as else None,
-                window=window,
-            )
-        summary.after_run(settings, done, as_json=as_json)
-        if done.red:
-            raise typer.Exit(Exit.SOME_SLICES_RED)
+            done = flow.run_sources(settings, runner, sources, days=span, undated_as=undated, window=window)
+        code = summary.after_run(settings, done, sources=sources, as_json=as_json)
+        if done.red or code:
+            raise typer.Exit(Exit.SOME_SLICES_RED if done.red else code)
 
 
 @app.command()
@@ -97,11 +105,11 @@ def backfill(
     from evalpipe.console import flow, summary
 
     with _handled(as_json, debug):
-        settings = _settings(home, criteria)
-        _window(window)
+        settings = _existing(home, criteria)
+        span, window = arguments.days(days), arguments.window(window)
         with _runner(settings, debug) as runner:
-            done = flow.make_days(settings, runner, days=_days(days), window=window)
-        summary.after_run(settings, done, as_json=as_json)
+            done = flow.make_days(settings, runner, days=span, window=window)
+        summary.after_run(settings, done, sources=[], as_json=as_json)
         if done.red:
             raise typer.Exit(Exit.SOME_SLICES_RED)
 
@@ -111,12 +119,16 @@ def report(
     home: Home = None,
     criteria: Criteria = None,
     style: Annotated[str, typer.Option("--format", help="html (prints the path), md or json.")] = "html",
-    candidate: Annotated[str | None, typer.Option(help="Version that may ship.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="Version that it is compared with.")] = None,
-    window: Annotated[str | None, typer.Option("--window", help="Only this window.")] = None,
+    candidate: Annotated[str | None, typer.Option(help=Candidate)] = None,
+    baseline: Annotated[str | None, typer.Option(help=Baseline)] = None,
+    window: Scored = None,
     debug: Debug = False,
 ) -> None:
-    """Render the newest analysis and print it, or the path of its page."""
+    """Render the newest analysis and print it, or the path of its page.
+
+    A shift keeps the sign of its metric: +5 pp of complaints is worse. The gate turns signs so that + is better.
+    """
+    from evalpipe.steps.analysis import outdated, versions_of
     from evalpipe.steps.context import open_context
     from evalpipe.steps.report import make_report
 
@@ -125,8 +137,16 @@ def report(
             raise EvalpipeError("BAD_ARGUMENT", "the format is html, md or json", where="--format")
         if bool(candidate) != bool(baseline):
             raise EvalpipeError("BAD_ARGUMENT", "name both a candidate and a baseline, or neither", where="--candidate")
-        with open_context(_settings(home, criteria)) as context:
+        settings = _existing(home, criteria)
+        window = arguments.window(window) if window else None
+        with open_context(settings) as context:
+            if candidate and baseline:
+                known = versions_of(context, _analysis(context, window))
+                candidate, baseline = _version(candidate, known), _version(baseline, known)
             made = make_report(context, candidate=candidate, baseline=baseline, window=window)
+            reason = outdated(context, made.manifest)
+        if reason:
+            show.note(f"Outdated: {reason}. Run: evalpipe run SOURCE..., or evalpipe backfill A..B")
         if style == "html":
             print(made.html)
         else:
@@ -135,52 +155,57 @@ def report(
 
 @app.command()
 def gate(
-    candidate: Annotated[str, typer.Option(help="Version that may ship.")],
-    baseline: Annotated[str, typer.Option(help="Version that it is compared with.")],
+    candidate: Annotated[str, typer.Option(help=Candidate)],
+    baseline: Annotated[str, typer.Option(help=Baseline)],
     home: Home = None,
     criteria: Criteria = None,
-    window: Annotated[str | None, typer.Option("--window", help="Only this window.")] = None,
+    window: Scored = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """May CANDIDATE replace BASELINE? Exit 0 pass, 1 fail, 3 inconclusive."""
+    """May CANDIDATE replace BASELINE? Exit 0 pass, 1 fail, 3 inconclusive.
+
+    Differences are turned so that + is better for every metric; the report leaves each metric its own sign.
+    """
     from evalpipe.console import summary
-    from evalpipe.steps.analysis import latest, make_gates
+    from evalpipe.steps.analysis import make_gates, versions_of
     from evalpipe.steps.context import open_context
 
     with _handled(as_json, debug):
-        settings = _settings(home, criteria)
+        settings = _existing(home, criteria)
         with open_context(settings) as context:
-            manifest = latest(context, window)
-            if manifest is None:
-                raise EvalpipeError("NO_RESULT", "nothing is analysed under these criteria", where=str(settings.home))
+            manifest = _analysis(context, arguments.window(window) if window else None)
+            known = versions_of(context, manifest)
+            candidate, baseline = _version(candidate, known), _version(baseline, known)
             decided = make_gates(context, manifest, candidate, baseline)
         raise typer.Exit(summary.after_gate(decided, candidate, baseline, as_json=as_json))
 
 
 @app.command()
 def release(
-    version: Annotated[str, typer.Argument(help="Version label, as the report prints it.")],
+    version: Annotated[str, typer.Argument(help=Candidate.replace("that may ship", "to show"))],
     home: Home = None,
     criteria: Criteria = None,
+    slices: Annotated[bool, typer.Option("--slices", help="Show the slices of traffic too.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Scorecard of one agent version."""
     from evalpipe.console import summary
     from evalpipe.orchestration.assets.analysis import is_partition_key
-    from evalpipe.steps.analysis import make_scorecard
+    from evalpipe.steps.analysis import make_scorecard, versions_of
     from evalpipe.steps.context import open_context
 
     with _handled(as_json, debug):
-        settings = _settings(home, criteria)
+        settings = _existing(home, criteria)
         with open_context(settings) as context:
+            version = _version(version, versions_of(context, _analysis(context, None)))
             manifest = make_scorecard(context, version)
             card = context.lake.read("analysis.scorecard", [manifest])
         if is_partition_key(version):
             with _runner(settings, debug) as runner:
-                runner.release(version)
-        summary.scorecard(card, version, as_json=as_json)
+                runner.release(version).require()
+        summary.scorecard(card, version, with_slices=slices, as_json=as_json)
 
 
 @app.command()
@@ -188,25 +213,24 @@ def sql(
     query: Annotated[str, typer.Argument(help="One read-only statement.")],
     home: Home = None,
     style: Annotated[str, typer.Option("--format", help="table, csv or json (one object a line).")] = "table",
-    out: Annotated[Path | None, typer.Option("--out", help="Write to a .parquet or .csv file instead.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write to a .parquet, .csv or .json file instead.")] = None,
     debug: Debug = False,
 ) -> None:
     """Query the warehouse, read-only."""
+    from evalpipe.console import frames
     from evalpipe.store.warehouse import Warehouse
 
     with _handled(False, debug):
-        if style not in ("table", "csv", "json"):
+        if style not in frames.STYLES:
             raise EvalpipeError("BAD_ARGUMENT", "the format is table, csv or json", where="--format")
-        settings = _settings(home, None)
+        if out is not None:
+            frames.check_file(out)
+        settings = _existing(home, None)
         data = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory).query(query)
         if out is None:
-            show.frame(data, style)
-        elif out.suffix == ".parquet":
-            data.write_parquet(out)
-        elif out.suffix == ".csv":
-            data.write_csv(out)
+            frames.frame(data, style)
         else:
-            raise EvalpipeError("BAD_ARGUMENT", "the file's name ends in .parquet or .csv", where=str(out))
+            frames.write(data, out)
 
 
 @app.command()
@@ -226,7 +250,14 @@ def simulate(
 
     with _handled(False, debug):
         demo.write_logs(
-            out, sessions=sessions, days=days, start=_day(start), seed=seed, profile=profile, routing=routing, late=late
+            out,
+            sessions=sessions,
+            days=days,
+            start=arguments.day(start),
+            seed=seed,
+            profile=profile,
+            routing=routing,
+            late=late,
         )
 
 
@@ -236,14 +267,20 @@ def demo(
     sessions: Annotated[int, typer.Option(help="Number of sessions.")] = 17_000,
     days: Annotated[int, typer.Option(help="Number of days.")] = 14,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 1,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete a demo that lies there, and begin anew.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Simulate a fortnight with known truth, run every night of it, show truth beside estimate."""
+    """Simulate a fortnight with known truth, run every night of it, show truth beside estimate.
+
+    A demo that lies there already is shown again.
+    """
     from evalpipe.console import demo as demo_flow
 
     with _handled(False, debug):
-        settings = _settings(home, None)
-        raise typer.Exit(demo_flow.run_demo(settings, sessions=sessions, days=days, seed=seed, debug=debug))
+        settings = _settings(home, demo_flow.CRITERIA)
+        raise typer.Exit(
+            demo_flow.run_demo(settings, sessions=sessions, days=days, seed=seed, fresh=fresh, debug=debug)
+        )
 
 
 @app.command()
@@ -253,19 +290,19 @@ def ui(
     debug: Debug = False,
 ) -> None:
     """Open Dagster's UI, with its daemon, on a home."""
-    from evalpipe.orchestration.runner import serve
+    from evalpipe.orchestration.serve import serve
 
     with _handled(False, debug):
-        raise typer.Exit(serve(_settings(home, None), port))
+        raise typer.Exit(serve(_settings(home, None), port, show.note, is_loud=debug))
 
 
 @app.command()
 def doctor(home: Home = None, criteria: Criteria = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Look at a home: what is stale, what was refused, what is published."""
-    from evalpipe.console import summary
+    from evalpipe.console import doctor as look
 
     with _handled(as_json, debug):
-        summary.doctor(_settings(home, criteria), as_json=as_json)
+        look.doctor(_existing(home, criteria), as_json=as_json)
 
 
 @criteria_app.command("list")
@@ -311,22 +348,46 @@ def criteria_diff(
 
 @contextmanager
 def _handled(as_json: bool, debug: bool) -> Iterator[None]:
-    """Turn an error with a code into one line and its exit code."""
+    """Turn an error into one line and its exit code; ``--debug`` adds the traceback and changes no code."""
     try:
         yield
-    except EvalpipeError as error:
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        show.note("Interrupted. What was committed stays; run again to go on.")
+        raise typer.Exit(_INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of a pipe went away, as `| head` does; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(_PIPE_CLOSED) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, a person gets one line and a code
         if debug:
-            raise
-        show.show_error(error, as_json=as_json)
-        raise typer.Exit(error.exit) from None
+            traceback.print_exc()
+        known = _known(error)
+        show.show_error(known, as_json=as_json)
+        raise typer.Exit(known.exit) from None
+
+
+def _known(error: Exception) -> EvalpipeError:
+    """An error with a code. The message of one that nobody foresaw is left out: it may quote a log."""
+    if isinstance(error, EvalpipeError):
+        return error
+    if isinstance(error, OSError) and error.strerror:
+        return EvalpipeError("FILE_FAILED", f"{error.strerror}.", where=str(error.filename or ""))
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if "evalpipe" in Path(frame.filename).parts), frames[-1])
+    where = f"{Path(last.filename).name}:{last.lineno}"
+    return EvalpipeError("INTERNAL_ERROR", f"{type(error).__name__} was raised.", where=where)
 
 
 @contextmanager
 def _runner(settings: Settings, debug: bool) -> Iterator[Any]:
+    from evalpipe.console.progress import Bars
     from evalpipe.orchestration.runner import open_runner
     from evalpipe.steps.progress import showing
 
-    with show.Bars() as bars, showing(bars), open_runner(settings, verbosity="DEBUG" if debug else "CRITICAL") as made:
+    with Bars() as bars, showing(bars), open_runner(settings, verbosity="DEBUG" if debug else "CRITICAL") as made:
         yield made
 
 
@@ -334,27 +395,26 @@ def _settings(home: Path | None, criteria: str | None) -> Settings:
     return settings_module.load(home=home, criteria=criteria)
 
 
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise EvalpipeError("BAD_ARGUMENT", "a day is written YYYY-MM-DD", where=text) from None
+def _existing(home: Path | None, criteria: str | None) -> Settings:
+    """Settings of a home that is there already: what only reads makes none."""
+    return settings_module.require_home(_settings(home, criteria))
 
 
-def _days(text: str | None) -> tuple[date, date] | None:
-    if text is None:
-        return None
-    first, dots, last = text.partition("..")
-    start = _day(first)
-    end = _day(last) if dots else start
-    if end < start:
-        raise EvalpipeError("BAD_ARGUMENT", "a range is written A..B with A before B", where=text)
-    return start, end
+def _analysis(context: Any, window: str | None) -> Any:
+    from evalpipe.steps.analysis import latest
+
+    manifest = latest(context, window)
+    if manifest is None:
+        what = "nothing is analysed under these criteria" + (f" for the window {window}" if window else "")
+        raise EvalpipeError("NO_RESULT", what, where=str(context.settings.home))
+    return manifest
 
 
-def _window(text: str) -> None:
-    if text != "all" and not (text.endswith("d") and text[:-1].isdigit() and int(text[:-1]) > 0):
-        raise EvalpipeError("BAD_ARGUMENT", "a window is 'all', or a number of days such as 28d", where=text)
+def _version(text: str, known: list[str]) -> str:
+    found = arguments.version(text, known)
+    if found != text:
+        show.note(f"'{text}' is read as '{found}'")
+    return found
 
 
 def main() -> None:
@@ -364,9 +424,16 @@ def main() -> None:
         warnings.simplefilter("ignore")
     try:
         app()
-    except BrokenPipeError:
-        # The reader of a pipe went away, as `| head` does.
-        sys.stderr.close()
+    except Exception as error:  # noqa: BLE001 - a crash must not look like a failed gate
+        # Its message may quote a value, so that only its class and place are shown.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        if "--debug" in sys.argv:
+            traceback.print_tb(error.__traceback__)
+        crash = EvalpipeError(
+            "INTERNAL_ERROR", type(error).__name__, where=f"{Path(frame.filename).name}:{frame.lineno}"
+        )
+        show.show_error(crash, as_json="--json" in sys.argv)
+        sys.exit(crash.exit)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Belongs here: assembly. Tests and the command line build the same code location 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -12,7 +13,7 @@ import dagster as dg
 from evalpipe import settings as settings_module
 from evalpipe.orchestration.assets.analysis import analysis_assets, scorecard
 from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_landing
-from evalpipe.orchestration.assets.publication import latest_report, publication_asset
+from evalpipe.orchestration.assets.publication import latest_report, publication_asset, refused_days
 from evalpipe.orchestration.checks import CHECKS
 from evalpipe.orchestration.jobs import jobs
 from evalpipe.orchestration.partitions import daily
@@ -45,11 +46,12 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
             *analysis_assets(days, versions),
             publication_asset(models),
             latest_report,
+            refused_days,
             scorecard,
         ],
         asset_checks=CHECKS,
         jobs=jobs([asset_key(model.name) for model in models]),
-        schedules=[nightly_schedule(first_day)],
+        schedules=[nightly_schedule(first_day, partial(home_config, settings))],
         sensors=[late_days, new_versions],
         resources={"home": home, "warehouse": warehouse_resource(settings)},
         # Spawning a process a step costs 3 to 5 s; the engine fans out inside a step instead.

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
 
 #: Layout of a home; ``home.json`` holds it, so that no later version misreads an old home.
-HOME_LAYOUT = 1
+HOME_LAYOUT = 2
 SETTINGS_FILE = "evalpipe.toml"
 ENV_PREFIX = "EVALPIPE_"
+_MEMORY = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})? ?([KMGT]i?)?B", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,13 @@ def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None
     if path.is_file():
         try:
             values |= tomllib.loads(path.read_text("utf-8"))
+        except UnicodeDecodeError as error:
+            what = f"the file is not UTF-8 at byte {error.start}"
+            raise EvalpipeError("SETTINGS_INVALID", what, where=str(path), fix="Save it as UTF-8.") from None
         except tomllib.TOMLDecodeError as error:
             raise EvalpipeError("SETTINGS_INVALID", str(error), where=str(path)) from None
+        except OSError as error:
+            raise EvalpipeError("FILE_FAILED", error.strerror or type(error).__name__, where=str(path)) from None
     names = {item.name for item in fields(Settings)}
     for name in names:
         if (text := environ.get(ENV_PREFIX + name.upper())) is not None:
@@ -123,15 +131,23 @@ def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None
     settings = Settings(**{name: _typed(name, value) for name, value in values.items()})
     return replace(
         settings,
-        home=(folder / settings.home.expanduser()).resolve(),
-        prices=_placed(folder, settings.prices),
-        assignments=_placed(folder, settings.assignments),
-        consent=_placed(folder, settings.consent),
+        home=_placed(folder, settings.home, "home"),
+        prices=_named(folder, settings.prices, "prices"),
+        assignments=_named(folder, settings.assignments, "assignments"),
+        consent=_named(folder, settings.consent, "consent"),
     )
 
 
-def _placed(folder: Path, file: str) -> str:
-    return str((folder / Path(file).expanduser()).resolve()) if file else ""
+def _named(folder: Path, file: str, name: str) -> str:
+    return str(_placed(folder, Path(file), name)) if file else ""
+
+
+def _placed(folder: Path, path: Path, name: str) -> Path:
+    """A path of a setting, relative to the folder of ``evalpipe.toml``."""
+    try:
+        return (folder / path.expanduser()).resolve()
+    except RuntimeError:
+        raise EvalpipeError("SETTINGS_INVALID", "no user of that name", where=f"{name} {path}") from None
 
 
 def _typed(name: str, value: object) -> Any:
@@ -143,18 +159,66 @@ def _typed(name: str, value: object) -> Any:
             if isinstance(value, list) and all(isinstance(item, str) for item in value):
                 return tuple(value)
             raise ValueError("must be a list of strings")
-        if isinstance(default, Path):
-            return Path(str(value))
+        if isinstance(default, Path) and isinstance(value, (str, Path)) and str(value):
+            return Path(value)
         if isinstance(default, date):
-            return value if isinstance(value, date) else date.fromisoformat(str(value))
+            return _day(value)
         if isinstance(default, int):
-            number = int(str(value))
-            if number < 1:
-                raise ValueError("must be at least 1")
-            return number
-        return str(value)
+            return _count(value)
+        if not isinstance(value, str) or not value:
+            raise ValueError("must be a text")
+        if name == "duckdb_memory" and not (_MEMORY.fullmatch(value) and value.strip("0. ")[:1].isdigit()):
+            raise ValueError("must be a size such as 512MB or 2GB")
+        return value
     except ValueError as error:
         raise EvalpipeError("SETTINGS_INVALID", str(error), where=name) from None
+
+
+def _day(value: object) -> date:
+    # A TOML datetime is a date to Python, and would write a home that nothing can open.
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return date.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError("must be a day, written YYYY-MM-DD without a time") from None
+
+
+def _count(value: object) -> int:
+    text = "" if isinstance(value, bool) else str(value)
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise ValueError("must be a whole number, at least 1")
+    return int(text)
+
+
+def is_home(folder: Path) -> bool:
+    """Whether a folder is a home."""
+    return (folder / "home.json").is_file()
+
+
+def require_home(settings: Settings) -> Settings:
+    """Check that a home exists, for what only reads: reading makes nothing.
+
+    Args:
+        settings: Settings as loaded.
+
+    Returns:
+        The same settings.
+
+    Raises:
+        EvalpipeError: ``NO_HOME``.
+    """
+    if not is_home(settings.home):
+        where = settings.home
+        what = (
+            "nothing is there."
+            if not where.exists()
+            else "the folder was not made by evalpipe."
+            if where.is_dir()
+            else "it is a file, not a folder."
+        )
+        raise EvalpipeError("NO_HOME", what, where=str(where))
+    return settings
 
 
 def open_home(settings: Settings) -> Settings:
@@ -167,31 +231,55 @@ def open_home(settings: Settings) -> Settings:
         Settings with the ``first_day`` that the home was made with.
 
     Raises:
-        EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout.
+        EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout, ``HOME_DAMAGED`` where
+            ``home.json`` cannot be read, ``HOME_UNUSABLE`` where no home can be made.
     """
-    marker = settings.home / "home.json"
-    if marker.is_file():
-        found = json.loads(marker.read_text("utf-8"))
-        if found.get("layout") != HOME_LAYOUT:
-            what = f"layout {found.get('layout')}, not {HOME_LAYOUT}"
-            raise EvalpipeError("HOME_INCOMPATIBLE", what, where=str(settings.home))
-        return replace(settings, first_day=date.fromisoformat(found["first_day"]))
-    settings.home.mkdir(parents=True, exist_ok=True)
-    # Dagster's history names source paths, and masked text is still personal data.
-    settings.home.chmod(0o700)
-    # A link is atomic and keeps the first of two processes that make the home at once.
-    draft = settings.home / f".home.{os.getpid()}"
-    draft.write_text(json.dumps({"layout": HOME_LAYOUT, "first_day": settings.first_day.isoformat()}), "utf-8")
+    if is_home(settings.home):
+        return replace(settings, first_day=_first_day_of(settings.home))
     try:
-        os.link(draft, marker)
-    except FileExistsError:
-        draft.unlink()
-        return open_home(settings)
-    draft.unlink()
-    return settings
+        _make_home(settings)
+    except OSError as error:
+        what = f"{error.strerror or type(error).__name__}."
+        raise EvalpipeError("HOME_UNUSABLE", what, where=str(error.filename or settings.home)) from None
+    return replace(settings, first_day=_first_day_of(settings.home))
+
+
+def _first_day_of(home: Path) -> date:
+    try:
+        found = json.loads((home / "home.json").read_text("utf-8"))
+        layout, first_day = found["layout"], date.fromisoformat(found["first_day"])
+    except OSError as error:
+        raise EvalpipeError("HOME_UNUSABLE", f"{error.strerror}.", where=str(error.filename)) from None
+    except (ValueError, KeyError, TypeError):
+        form = json.dumps({"layout": HOME_LAYOUT, "first_day": Settings().first_day.isoformat()})
+        fix = f"Restore it, or write {form} into it, with the first_day that the home was made with."
+        where = str(home / "home.json")
+        raise EvalpipeError("HOME_DAMAGED", "it does not say what home this is.", where=where, fix=fix) from None
+    if layout != HOME_LAYOUT:
+        raise EvalpipeError("HOME_INCOMPATIBLE", f"layout {layout}, not {HOME_LAYOUT}", where=str(home))
+    return first_day
+
+
+def _make_home(settings: Settings) -> None:
+    home = settings.home
+    home.mkdir(parents=True, exist_ok=True)
+    # Dagster's history names source paths, and masked text is still personal data.
+    home.chmod(0o700)
+    # A home lies in a working folder by default, and must not be committed with the code there. A
+    # folder that is itself a checkout keeps its own rules.
+    ignore = home / ".gitignore"
+    if not ignore.exists() and not (home / ".git").exists():
+        ignore.write_text("*\n", "utf-8")
+    # A link is atomic and keeps the first of two processes that make the home at once.
+    draft = home / f".home.{os.getpid()}"
+    try:
+        draft.write_text(json.dumps({"layout": HOME_LAYOUT, "first_day": settings.first_day.isoformat()}), "utf-8")
+        with suppress(FileExistsError):
+            os.link(draft, home / "home.json")
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def peek_first_day(settings: Settings) -> date:
     """First day of the home, without making a home that does not exist yet."""
-    marker = settings.home / "home.json"
-    return open_home(settings).first_day if marker.is_file() else settings.first_day
+    return open_home(settings).first_day if is_home(settings.home) else settings.first_day

@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "simulate": {"contracts", "simulate", "locations"},
     "steps": {
         "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "analysis", "report",
-        "store", "engines", "steps",
+        "store", "engines", "quality", "steps",
     },
     "orchestration": {
         "contracts", "settings", "store", "engines", "quality", "report", "steps", "orchestration", "definitions",

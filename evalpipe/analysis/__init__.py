@@ -4,6 +4,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 ``contracts/tables/analysis.py``; the maths is in ``inference``.
 """
 
+from evalpipe.analysis.coherence import Coherence, coherence
 from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import decide_gates
 from evalpipe.analysis.labels import version_labels
@@ -13,6 +14,8 @@ from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
+    "Coherence",
+    "coherence",
     "corrections",
     "decide_gates",
     "require_one_measurement",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evalpipe.analysis.population import EPOCH, Population, mergeable_parents
 from evalpipe.analysis.stamp import digest
 from evalpipe.criteria.model import EstimandCriteria
+from evalpipe.criteria.rules import AS_LOGGED
 from evalpipe.inference import Check, Options, Sample, design_checks
 
 #: Pre-treatment columns that must be spread alike over the versions of a stratum.
@@ -52,7 +53,9 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
 
     Returns:
         The design that may be assumed. A log that says users were assigned overrules a declared
-        assignment of sessions: treating users as sessions makes errors too small.
+        assignment of sessions: treating users as sessions makes errors too small. Where nothing is
+        declared (``as_logged``) only a log that states an assignment of every session makes the
+        window randomized.
     """
     declared = _declared(population, estimand.design)
     if not population.n:
@@ -87,26 +90,45 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
 
 
 def _declared(population: Population, declared: str) -> str:
+    if declared == AS_LOGGED:
+        # A window of which a part is not accounted for was not randomized as a whole.
+        is_logged = population.n > 0 and bool(_logged(population).all())
+        declared = "randomized_session" if is_logged else "observational"
     units = set(population.sessions["assignment_unit"].drop_nulls())
     return "randomized_user" if declared == "randomized_session" and "user" in units else declared
 
 
+def _logged(population: Population) -> pl.Series:
+    """Whether a session's log states a lottery: a policy, or a probability that is one.
+
+    A probability of 1 is a rule, not a lottery, whatever the policy calls itself.
+    """
+    probability = population.sessions["assignment_probability"]
+    has_policy = population.sessions["assignment_policy"].is_not_null()
+    is_drawn = (probability > 0.0) & (probability < 1.0)
+    return (has_policy & probability.is_null()) | is_drawn.fill_null(value=False)
+
+
 def _assignment(population: Population, written: str, declared: str, why: str) -> Check:
     """Where the claim that versions were assigned at random comes from."""
-    logged = population.sessions["assignment_policy"].is_not_null() | (
-        population.sessions["assignment_probability"].is_not_null()
-    )
+    logged = _logged(population)
     share = float(logged.sum()) / population.n
+    shown = "all" if logged.all() else f"{int(logged.sum())} of {population.n}"
     if written == "observational":
         detail = "Declared as not random: a difference may have other causes than the version."
+    elif written == AS_LOGGED and declared == "observational":
+        told = f"Only {shown} sessions log" if logged.any() else "No session logs"
+        detail = f"{told} a random assignment and none is declared, so the traffic counts as observed."
+    elif written == AS_LOGGED:
+        detail = "Every session logs an assignment; that it was random is logged, not verified."
     elif not logged.any():
-        detail = f"Design {written} is declared in the criteria, not logged."
+        detail = f"Design {written} is declared in the criteria, not logged and not verified."
     else:
-        detail = f"Design {written} is declared in the criteria; {share:.0%} of the sessions log an assignment."
-        if declared != written:
-            detail += " The log says that users were assigned, so users are permuted."
-        if why:
-            detail += f" {why}"
+        detail = f"Design {written} is declared in the criteria, not verified; {shown} sessions log an assignment."
+    if declared != written and declared == "randomized_user":
+        detail += " The log says that users were assigned, so users are permuted."
+    if declared != "observational" and why:
+        detail += f" {why}"
     return Check("assignment", "window", share, np.nan, "ok", detail)
 
 

@@ -10,6 +10,7 @@ import math
 import polars as pl
 
 from evalpipe.analysis.design import Examined
+from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
@@ -39,6 +40,7 @@ def diagnostics_rows(
     headline: Scored | None,
     criteria: Criteria,
     stamp: Stamp,
+    groups: tuple[Group, ...] = (),
 ) -> pl.DataFrame:
     """All checks of a window.
 
@@ -50,6 +52,7 @@ def diagnostics_rows(
         headline: The headline metric over all traffic; ``None`` without sessions.
         criteria: Criteria in force.
         stamp: What every row carries.
+        groups: Groups of versions that can be compared where not all can.
 
     Returns:
         Rows of ``analysis.diagnostics``.
@@ -61,6 +64,7 @@ def diagnostics_rows(
         _users(population),
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
+        *(_group(group) for group in groups),
     ]
     rows = pl.DataFrame(
         [
@@ -114,6 +118,13 @@ def _limited(check: str, subject: str, count: int, n: int, detail: str) -> Check
         return Check(check, subject, math.nan, LEFT_OUT_LIMIT, "unavailable", "No sessions.")
     share = count / n
     return Check(check, subject, share, LEFT_OUT_LIMIT, "suspect" if share > LEFT_OUT_LIMIT else "ok", detail)
+
+
+def _group(group: Group) -> Check:
+    n = len(group.versions)
+    strata = "1 stratum" if group.n_strata == 1 else f"{group.n_strata} strata"
+    detail = f"{n} versions share {strata} with {group.n_sessions} of their sessions."
+    return Check("support_group", group.slice, n, math.nan, "ok", detail)
 
 
 def _headline(headline: Scored, criteria: Criteria) -> list[Check]:

@@ -50,6 +50,7 @@ def decide_gates(tables: Mapping[str, pl.DataFrame], criteria: Criteria, candida
     """
     numbers, pairs = tables[NET_IMPROVEMENT.full_name], tables[PAIRS.full_name]
     _require_one_analysis(numbers, criteria)
+    _require_one_analysis(pairs, criteria)
     require_versions(numbers, candidate, baseline)
     if candidate == baseline:
         raise EvalpipeError("BAD_ARGUMENT", "Candidate and baseline are the same version.", fix="Name two versions.")

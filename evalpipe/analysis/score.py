@@ -6,6 +6,7 @@ Belongs here: which comparisons are made and with what effort. Does not belong h
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -13,6 +14,7 @@ import polars as pl
 
 from evalpipe.analysis.design import Examined, examine
 from evalpipe.analysis.diagnostics import diagnostics_rows
+from evalpipe.analysis.groups import Group, support_groups
 from evalpipe.analysis.measurement import require_one_measurement
 from evalpipe.analysis.outcomes import Pair, check_outcomes, read_pair
 from evalpipe.analysis.population import ALL, Bools, Codes, Population, encode, mergeable_parents
@@ -87,12 +89,21 @@ def score(
             _score_one(population, pair, metric, name, criteria, examined, parents, stamp) for name in population.slices
         ]
     headline = next((s for s in scored if (s.metric.name, s.slice) == (criteria.outcomes.headline, ALL)), None)
+    groups = _groups(population, headline, criteria)
+    population = replace(population, slices={**population.slices, **{group.slice: group.inside for group in groups}})
+    pair = read_pair(population.sessions, criteria.outcomes.headline)
+    known = {s.slice for s in scored}
+    scored += [
+        _score_one(population, pair, criteria.outcomes.headline, group.slice, criteria, examined, parents, stamp)
+        for group in groups
+        if group.slice not in known
+    ]
     return {
         NET_IMPROVEMENT.full_name: _table(NET_IMPROVEMENT, [net_improvement_rows(s, basis) for s in scored]),
         PAIRS.full_name: _table(PAIRS, [pair_rows(s, basis) for s in scored]),
         STRATA.full_name: _table(STRATA, [strata_rows(headline, population, basis)] if headline else []),
         DIAGNOSTICS.full_name: _table(
-            DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp)]
+            DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups)]
         ),
     }
 
@@ -107,6 +118,21 @@ def replicates(metric: str, slice_name: str, criteria: Criteria) -> int:
     if metric == criteria.outcomes.headline:
         return asked
     return min(asked, SIDE_PERMUTATIONS if slice_name == ALL else SIDE_SLICE_PERMUTATIONS)
+
+
+def _groups(population: Population, headline: Scored | None, criteria: Criteria) -> tuple[Group, ...]:
+    """Groups of versions with common traffic, where no order over all traffic exists or several have no part in it."""
+    if headline is None or criteria.estimand.population == "own_share":
+        return ()
+    pair = read_pair(population.sessions, criteria.outcomes.headline)
+    is_counted = pair.is_known & (pair.d > 0)
+    if headline.comparison is None or not (headline.comparison.rank_lo > 0).any():
+        return support_groups(population, is_counted, criteria.estimand)
+    left = {k for k, why in enumerate(headline.comparison.reasons) if "insufficient_overlap" in why}
+    if len(left) < 2:
+        return ()
+    found = support_groups(population, is_counted, criteria.estimand)
+    return tuple(group for group in found if len(left.intersection(group.versions)) >= 2)
 
 
 def _require_measurement(outcomes: pl.DataFrame, criteria: Criteria) -> None:

@@ -6,6 +6,9 @@ imports nothing that reads logs or estimates, so that agreement between the two 
 
 from __future__ import annotations
 
+import json
+import shlex
+import shutil
 import time
 from datetime import date, timedelta
 from pathlib import Path
@@ -14,19 +17,27 @@ from typing import Any
 import polars as pl
 
 from evalpipe.console import show
+from evalpipe.console.doctor import stale_analyses
 from evalpipe.console.flow import run_sources
+from evalpipe.console.progress import Bars
 from evalpipe.contracts.errors import EvalpipeError, Exit
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.report import format as fmt
-from evalpipe.settings import Settings
+from evalpipe.settings import Settings, open_home
 from evalpipe.simulate import Spec, Truth, simulate
 from evalpipe.simulate.truth import METRICS
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import open_context
 from evalpipe.steps.progress import showing
+from evalpipe.store.files import write_atomically
 from evalpipe.store.plan import LOOK_AHEAD_DAYS
 
+#: Criteria of the demo: they declare the assignment, which most simulated formats cannot state.
+CRITERIA = "demo"
 _MB = 1_000_000
+_START = date(2026, 1, 5)
+#: Says what a demo's home was made from, and whether it is whole.
+_STATE = "demo.json"
 
 
 def write_logs(
@@ -59,38 +70,70 @@ def write_logs(
     return truth
 
 
-def run_demo(settings: Settings, *, sessions: int, days: int, seed: int, debug: bool) -> int:
-    """Run the demo and return its exit code: 1 where a planted effect lies outside its interval.
+def run_demo(settings: Settings, *, sessions: int, days: int, seed: int, fresh: bool, debug: bool) -> int:
+    """Run the demo, or show the one that lies there.
 
     Args:
         settings: Settings with the demo's home.
         sessions: Sessions to simulate.
         days: Days to simulate.
         seed: Seed of the simulation.
+        fresh: Delete a demo that lies there, and begin anew.
         debug: Show Dagster's own log.
+
+    Returns:
+        Exit code: 1 where a planted effect of the headline metric lies outside its interval.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT`` where something else lies in the home, or a demo of other numbers.
     """
+    wanted = {"sessions": sessions, "days": days, "seed": seed}
+    home, logs = settings.home, settings.home / "logs"
+    is_there = home.exists() and (not home.is_dir() or any(home.iterdir()))
+    if is_there and not _is_demo(home):
+        what = "something else than a demo lies there"
+        raise EvalpipeError("BAD_ARGUMENT", what, where=str(home), fix="Name another folder with --home.")
+    if is_there and fresh:
+        shutil.rmtree(home)
+    elif is_there and _state(home) == {**wanted, "is_done": True}:
+        show.note(f"This demo was made before; --fresh begins anew: {home}")
+        return _compare(settings)
+    elif is_there:
+        what = "an unfinished demo lies there, or one of other numbers"
+        fix = "Add --fresh to delete it and begin anew, or name another folder with --home."
+        raise EvalpipeError("BAD_ARGUMENT", what, where=str(home), fix=fix)
+    open_home(settings)
+    write_atomically(home / _STATE, json.dumps({**wanted, "is_done": False}))
+    write_logs(
+        logs, sessions=sessions, days=days, start=_START, seed=seed, profile="demo", routing="session", late=True
+    )
+    _run_nights(settings, logs, days, debug=debug)
+    write_atomically(home / _STATE, json.dumps({**wanted, "is_done": True}))
+    return _compare(settings)
+
+
+def _is_demo(home: Path) -> bool:
+    return (home / _STATE).is_file() or (home / "logs" / "truth.json").is_file()
+
+
+def _state(home: Path) -> object:
+    try:
+        return json.loads((home / _STATE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _run_nights(settings: Settings, logs: Path, days: int, *, debug: bool) -> None:
     from evalpipe.orchestration.runner import open_runner
 
-    logs = settings.home / "logs"
-    if settings.home.exists():
-        raise EvalpipeError(
-            "BAD_ARGUMENT",
-            "the demo's home exists",
-            where=str(settings.home),
-            fix="Remove it, or name another: --home.",
-        )
-    start = date(2026, 1, 5)
-    truth = write_logs(
-        logs, sessions=sessions, days=days, start=start, seed=seed, profile="demo", routing="session", late=True
-    )
     begun = time.monotonic()
     with (
-        show.Bars() as bars,
+        Bars() as bars,
         showing(bars),
         open_runner(settings, verbosity="DEBUG" if debug else "CRITICAL") as runner,
     ):
         # A session may cross midnight, so the last folder is that of the day after.
-        nights = [start + timedelta(days=offset) for offset in range(days + LOOK_AHEAD_DAYS + 1)]
+        nights = [_START + timedelta(days=offset) for offset in range(days + LOOK_AHEAD_DAYS + 1)]
         for night in nights:
             folder = logs / f"day={night}"
             outcome = runner.nightly(night, [folder] if folder.is_dir() else [])
@@ -100,42 +143,49 @@ def run_demo(settings: Settings, *, sessions: int, days: int, seed: int, debug: 
             show.note(f"Night of {night} done, {time.monotonic() - begun:.0f} s")
         late = logs / "late"
         done = run_sources(settings, runner, [late] if late.is_dir() else [], days=None, undated_as=None, window="all")
-    if done.red or done.as_of is None:
-        raise EvalpipeError("RUN_FAILED", f"days refused: {sorted(map(str, done.red))}")
+        if done.red or done.as_of is None:
+            raise EvalpipeError("RUN_FAILED", f"days refused: {sorted(map(str, done.red))}")
+        # The nights lie too far back for a run to score them anew by itself.
+        with open_context(settings, as_of=nights[-1]) as context:
+            stale = stale_analyses(context)
+        for window, as_of_days in stale.items():
+            outcome = runner.score(as_of_days[0], window, nights[-1], until=as_of_days[-1])
+            if not outcome.is_success:
+                raise EvalpipeError("RUN_FAILED", "; ".join([*outcome.failed_checks, *outcome.errors]))
     show.note(f"Late files done, {time.monotonic() - begun:.0f} s in all")
-    return _compare(settings, truth)
 
 
-def _compare(settings: Settings, truth: Truth) -> int:
+def _compare(settings: Settings) -> int:
+    truth = json.loads((settings.home / "logs" / "truth.json").read_text("utf-8"))
+    planted = {metric: truth["metrics"][metric]["net_improvement"] for metric in METRICS}
     with open_context(settings) as context:
         manifest = analysis_step.latest(context, "all")
         if manifest is None:
-            raise EvalpipeError("NO_RESULT", "the demo has no analysis", where=str(settings.home))
+            fix = "Begin anew: evalpipe demo --fresh"
+            raise EvalpipeError("NO_RESULT", "the demo has no analysis", where=str(settings.home), fix=fix)
         numbers = analysis_step.tables_of(context, manifest)["analysis.net_improvement"]
         headline = context.criteria.outcomes.headline
     numbers = numbers.filter(pl.col("slice") == "all")
     n_outside = 0
     for metric in METRICS:
-        rows, outside = _metric_rows(numbers.filter(pl.col("metric") == metric), metric, truth)
+        rows, outside = _metric_rows(numbers.filter(pl.col("metric") == metric), metric, planted[metric])
         n_outside += outside if metric == headline else 0
         title = f"{BY_NAME[metric].title}: planted shift and estimate, 95 % interval for all versions at once"
-        show.out.print()
+        show.line()
         show.table(rows, title=title)
-    _ranking(numbers.filter(pl.col("metric") == headline), headline, truth)
-    show.out.print()
-    show.out.print(f"Report: {_report_path(settings)}", markup=False, soft_wrap=True)
-    show.out.print(
-        f"Next: evalpipe sql --home {settings.home} 'from analysis.leaderboard'", markup=False, soft_wrap=True
-    )
+    _ranking(numbers.filter(pl.col("metric") == headline), headline, planted[headline])
+    show.line()
+    show.line(f"Report: {_report_path(settings)}")
+    show.line(f"Next: evalpipe sql --home {shlex.quote(str(settings.home))} 'from analysis.leaderboard'")
+    show.line(f"Verbs that score take --criteria {CRITERIA} in this home.")
     if n_outside:
-        show.out.print(f"{n_outside} planted effects of the headline metric lie outside their interval.")
+        show.line(f"{n_outside} planted effects of the headline metric lie outside their interval.")
         return int(Exit.GATE_FAILED)
-    show.out.print("Every planted effect of the headline metric lies inside its interval.")
+    show.line("Every planted effect of the headline metric lies inside its interval.")
     return int(Exit.OK)
 
 
-def _metric_rows(rows: pl.DataFrame, metric: str, truth: Truth) -> tuple[list[dict[str, Any]], int]:
-    planted = truth.net_improvement(metric)
+def _metric_rows(rows: pl.DataFrame, metric: str, planted: dict[str, float]) -> tuple[list[dict[str, Any]], int]:
     unit = fmt.unit_of(metric)
     out: list[dict[str, Any]] = []
     n_outside = 0
@@ -156,14 +206,13 @@ def _metric_rows(rows: pl.DataFrame, metric: str, truth: Truth) -> tuple[list[di
     return out, n_outside
 
 
-def _ranking(rows: pl.DataFrame, metric: str, truth: Truth) -> None:
+def _ranking(rows: pl.DataFrame, metric: str, planted: dict[str, float]) -> None:
     """The raw order, the estimated order and the planted one, side by side."""
     is_better_high = BY_NAME[metric].is_higher_better
-    planted = truth.net_improvement(metric)
     by_estimate = rows.sort("estimate", descending=is_better_high)["version"].to_list()
     by_raw = rows.sort("raw_rate", descending=is_better_high)["version"].to_list()
     by_truth = sorted(planted, key=lambda name: planted[name], reverse=is_better_high)
-    show.out.print()
+    show.line()
     show.table(
         [
             {"place": index + 1, "raw mean says": raw, "evalpipe says": estimate, "planted": true}

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.orchestration.runner import Runner, RunOutcome, ranges
-from evalpipe.settings import Settings
+from evalpipe.orchestration.runner import Runner, ranges
+from evalpipe.settings import Settings, peek_first_day
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import rejections
-from evalpipe.steps.context import Context, open_context, yesterday
-
-#: As-of days that a run makes anew when late sessions changed their window; older ones wait for
-#: ``backfill``, so that a late file does not recompute years.
-AS_OF_DAYS_BACK = 35
+from evalpipe.steps.analysis import stale_as_of_days, trailing_name
+from evalpipe.steps.context import Context, open_context, today, yesterday
+from evalpipe.steps.land import require_days_of_home
+from evalpipe.store.lake import Lake
 
 
 @dataclass(slots=True)
@@ -62,7 +62,12 @@ def run_sources(
     for path in paths:
         if not path.exists():
             raise EvalpipeError("SOURCE_NOT_FOUND", "no file or folder of that name", where=str(path))
-    _require(runner.land(paths, undated_as))
+    first_day = peek_first_day(settings)
+    if undated_as is not None:
+        require_days_of_home(first_day, undated_as, undated_as, "--undated-as")
+    if days is not None:
+        require_days_of_home(first_day, *days, "--days")
+    runner.land(paths, undated_as).require()
     return make_days(settings, runner, days=days, window=window)
 
 
@@ -76,45 +81,57 @@ def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | N
         window: ``all``, or a number of days such as ``28d``.
     """
     as_of = yesterday()
+    if days is not None:
+        require_days_of_home(peek_first_day(settings), *days, "days")
     summary = Summary(window=window)
     seen: set[date] = set()
-    # A refused day leaves its range unfinished; the next plan has the others, so this ends.
-    while True:
-        with open_context(settings, as_of=as_of) as context:
-            stale = [day for day in context.plan().days if days is None or days[0] <= day <= days[1]]
-            red = rejections.rejected(context.lake)
-        before = len(red)
-        if not stale:
-            break
-        for start, end in ranges(stale):
+    stale, left = _stale(settings, as_of, days), set[date]()
+    # Ranges of a long plan read each other across their border, so the next plan may still hold some.
+    while stale:
+        for start, end in ranges(sorted(stale)):
             outcome = runner.slices(start, end, as_of)
-            if not outcome.is_success:
-                with open_context(settings, as_of=as_of) as context:
-                    if len(rejections.rejected(context.lake)) == before:
-                        _require(outcome)
-        seen.update(stale)
-        with open_context(settings, as_of=as_of) as context:
-            left = set(context.plan().days)
-            if left >= set(stale) and len(rejections.rejected(context.lake)) == before:
-                if days is not None and any(not days[0] <= day <= days[1] for day in left):
-                    break  # these days wait for neighbours that were not asked for
-                raise EvalpipeError("CONTRACT_BROKEN", "days stay stale after they were made", where=f"{stale[0]}")
-    summary.days = sorted(seen - set(red))
-    summary.red = {
-        day: (entry["code"], entry["what"]) for day, entry in red.items() if days is None or days[0] <= day <= days[1]
-    }
+            if not outcome.is_refusal:
+                outcome.require()
+        seen |= stale
+        left = _stale(settings, as_of, days)
+        if left >= stale:
+            break
+        stale = left
+    red = _refused(settings, days)
+    # Days of a restricted range may wait for neighbours that were not asked for.
+    if days is None and left:
+        raise EvalpipeError("CONTRACT_BROKEN", "days stay stale after they were made", where=f"{min(left)}")
+    summary.days = sorted(seen - left - set(red))
+    summary.red = {day: (entry["code"], entry["what"]) for day, entry in red.items()}
     _score(settings, runner, summary, days, as_of)
     return summary
+
+
+def _stale(settings: Settings, as_of: date, days: tuple[date, date] | None) -> set[date]:
+    start, end = days or (date.min, date.max)
+    with open_context(settings, as_of=as_of) as context:
+        # A session may start up to a day ahead; its day has no partition before it begins.
+        return {day for day in context.plan().days if start <= day <= min(end, today())}
+
+
+def _refused(settings: Settings, days: tuple[date, date] | None) -> dict[date, dict[str, Any]]:
+    start, end = days or (date.min, date.max)
+    refused = rejections.rejected(Lake(settings.lake))
+    return {day: entry for day, entry in refused.items() if start <= day <= end}
 
 
 def _score(settings: Settings, runner: Runner, summary: Summary, days: tuple[date, date] | None, as_of: date) -> None:
     with open_context(settings, as_of=as_of) as context:
         targets = _as_of_days(context, summary.window, days)
-        again = _stale_as_of_days(context)
-    for day, window in [*again, *((day, summary.window) for day in targets)]:
-        _require(runner.score(day, window, as_of))
-    if not targets:
-        _require(runner.publish(as_of))
+        # A run of one as-of day makes the trailing analyses of the last weeks anew too.
+        late = stale_as_of_days(context)
+        trailing = trailing_name(context)
+    if not targets and late:
+        runner.score(late[-1], trailing, as_of).require()
+    for day in targets:
+        runner.score(day, summary.window, as_of).require()
+    if not targets and not late:
+        runner.publish(as_of).require()
     summary.as_of = targets[-1] if targets else None
 
 
@@ -129,25 +146,3 @@ def _as_of_days(context: Context, window: str, days: tuple[date, date] | None) -
         span = (days[1] - days[0]).days
         return [days[0] + timedelta(days=offset) for offset in range(span + 1)]
     return [min(context.as_of, available[-1] + timedelta(days=context.criteria.estimand.settle_days))]
-
-
-def _stale_as_of_days(context: Context) -> list[tuple[date, str]]:
-    """Trailing analyses of the last weeks whose window changed since they were made."""
-    window = analysis_step.trailing_name(context)
-    limit = context.as_of - timedelta(days=AS_OF_DAYS_BACK)
-    out: list[tuple[date, str]] = []
-    for manifest in context.lake.manifests("analysis"):
-        key = manifest.key
-        if key != analysis_step.analysis_key(context, key.day, window) or key.day < limit:
-            continue
-        opened = analysis_step.open_window(context, key.day, window)
-        now = {f"outcomes {m.key.day}": m.content for m in opened.manifests} if opened else {}
-        if now != dict(manifest.inputs):
-            out.append((key.day, window))
-    return out
-
-
-def _require(outcome: RunOutcome) -> None:
-    if not outcome.is_success:
-        what = "; ".join([*outcome.failed_checks, *outcome.errors]) or "a step failed"
-        raise EvalpipeError("RUN_FAILED", what)

@@ -1,142 +1,37 @@
-"""Showing things: one console, progress bars, tables, errors.
+"""Showing things: the two consoles, tables, errors.
 
-Belongs here: rich. Progress is a bar on a terminal and plain lines elsewhere.
+Belongs here: rich. Does not belong here: what a verb shows (``summary.py``), query results as data
+(``frames.py``).
+
+Labels, column names and values come from logs and queries. They are never read as markup, and
+control characters in them are spelt out, so that no log steers a terminal.
 """
 
 from __future__ import annotations
 
 import json
-import time
+import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from typing import Any
 
-import polars as pl
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from evalpipe.contracts.errors import EvalpipeError
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, markup=False, emoji=False)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
-_MB = 1_000_000
+#: Where a pipe is read, a cell is cut after so many characters; no text of the warehouse is longer.
+CELL_CHARACTERS = 160
 
-
-class Bars:
-    """A progress sink: bars on a terminal, one line a finished step elsewhere."""
-
-    def __init__(self) -> None:
-        self._progress: Progress | None = None
-        self._tasks: dict[str, tuple[TaskID, int]] = {}
-        self._begun: dict[str, tuple[float, int, str]] = {}
-        if err.is_terminal:
-            self._progress = Progress(
-                TextColumn("{task.description:<10}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[unit]}"),
-                TimeElapsedColumn(),
-                console=err,
-                transient=True,
-            )
-
-    def __enter__(self) -> Bars:
-        if self._progress:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress:
-            self._progress.stop()
-
-    def start(self, step: str, total: int, unit: str) -> None:
-        """A step begins."""
-        scale = _MB if unit == "bytes" else 1
-        if total == 0:
-            return
-        self._begun[step] = (time.monotonic(), total, unit)
-        if self._progress:
-            shown = "MB" if unit == "bytes" else unit
-            task = self._progress.add_task(step, total=max(1, total // scale), unit=shown)
-            self._tasks[step] = (task, scale)
-
-    def advance(self, step: str, by: int) -> None:
-        """Units are done."""
-        if self._progress and step in self._tasks:
-            task, scale = self._tasks[step]
-            self._progress.advance(task, by / scale)
-
-    def finish(self, step: str) -> None:
-        """A step is done."""
-        if self._progress and step in self._tasks:
-            task, _ = self._tasks.pop(step)
-            self._progress.remove_task(task)
-        if step in self._begun and not self._progress:
-            begun, total, unit = self._begun.pop(step)
-            shown = f"{total / _MB:,.1f} MB" if unit == "bytes" else f"{total:,} {unit}"
-            note(f"{step}: {shown} in {time.monotonic() - begun:.1f} s")
+#: C0 and C1 controls, and the marks that turn the direction of writing.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def note(text: str) -> None:
-    """A line for the person who waits; on standard error, so that output stays clean."""
-    err.print(text)
-
-
-def show_error(error: EvalpipeError, *, as_json: bool = False) -> None:
-    """One line with what, where and the fix."""
-    if as_json:
-        print(json.dumps({"error": error.code, "what": error.what, "where": error.where, "fix": error.fix}))
-        return
-    place = f" [{error.where}]" if error.where else ""
-    err.print(f"[bold red]{error.code}[/]", end="")
-    err.print(f"{place}: {error.what}", markup=False)
-    err.print(f"Fix: {error.fix}", markup=False)
-
-
-def table(rows: Sequence[Mapping[str, object]], *, title: str | None = None, numeric: Sequence[str] = ()) -> None:
-    """Rows as a table that fits the terminal."""
-    if not rows:
-        out.print(f"{title or 'result'}: no rows", markup=False)
-        return
-    if not out.is_terminal:
-        # A pipe has no width: nothing is folded, so that lines can be cut and searched.
-        out.width = 10_000
-    elif _natural_width(rows) > out.width:
-        _records(rows, title)
-        return
-    drawn = Table(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    for name in rows[0]:
-        is_number = name in numeric or isinstance(rows[0][name], (int, float))
-        # A number that is broken over two lines is read as two numbers.
-        drawn.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
-    for row in rows:
-        drawn.add_row(*(_text(row[name]) for name in rows[0]))
-    out.print(drawn)
-
-
-def _natural_width(rows: Sequence[Mapping[str, object]]) -> int:
-    widths = [max(len(name), *(len(_text(row[name])) for row in rows)) for name in rows[0]]
-    # Words can be folded; a column of 30 characters reads well enough.
-    return sum(min(width, 30) + 1 for width in widths)
-
-
-def _records(rows: Sequence[Mapping[str, object]], title: str | None) -> None:
-    """Rows one below the other: what is too wide for a table is still to be read."""
-    if title:
-        out.print(title, style="italic")
-    width = max(len(name) for name in rows[0])
-    for index, row in enumerate(rows):
-        out.rule(str(index + 1), align="left", style="dim")
-        for name, value in row.items():
-            out.print(f"{name:<{width}}  {_text(value)}")
-
-
-def _text(value: object) -> str:
+def plain(value: object) -> str:
+    """A value as text for a person, on one line and without control characters."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -145,33 +40,75 @@ def _text(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.4g}"
-    return escape(str(value))
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value))
 
 
-def frame(data: pl.DataFrame, style: str) -> None:
-    """A query result in one of the output styles: table, csv or json."""
-    if style == "csv":
-        print(_flat(data).write_csv(), end="")
-    elif style == "json":
-        for row in data.iter_rows(named=True):
-            print(json.dumps(row, default=_plain, ensure_ascii=False))
+def line(text: str = "") -> None:
+    """A line of the answer, never folded, so that a path or a command in it can be copied."""
+    out.print(Text(plain(text)), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """A line for the person who waits; on standard error, so that output stays clean."""
+    err.print(Text(plain(text)), soft_wrap=True)
+
+
+def show_error(error: EvalpipeError, *, as_json: bool = False) -> None:
+    """One line with what and where, and one with the fix."""
+    if as_json:
+        print(json.dumps({"error": error.code, "what": error.what, "where": error.where, "fix": error.fix}))
+        return
+    place = f" [{error.where}]" if error.where else ""
+    err.print(Text.assemble((error.code, "bold red"), plain(f"{place}: {error.what}")), soft_wrap=True)
+    note(f"Fix: {error.fix}")
+
+
+def table(rows: Sequence[Mapping[str, object]], *, title: str | None = None, numeric: Sequence[str] = ()) -> None:
+    """Rows as a table that fits the terminal; in a pipe, a row is one line.
+
+    Args:
+        rows: Rows with the same names.
+        title: Line above the table.
+        numeric: Columns to set flush right beside those whose first value is a number.
+    """
+    if not rows:
+        line(f"{title or 'result'}: no rows")
+        return
+    if title:
+        out.print(Text(plain(title), style="italic"), soft_wrap=True)
+    names = list(rows[0])
+    cells = [[plain(row[name]) for name in names] for row in rows]
+    heads = [plain(name) for name in names]
+    if not out.is_terminal:
+        cells = [[_cut(cell) for cell in row] for row in cells]
+    widths = [max(cell_len(text) for text in column) for column in zip(heads, *cells, strict=True)]
+    # Words can be folded; a column of 30 characters reads well enough.
+    if out.is_terminal and sum(min(width, 30) + 1 for width in widths) > out.width:
+        _records(heads, cells)
+        return
+    drawn = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name, head in zip(names, heads, strict=True):
+        is_number = name in numeric or isinstance(rows[0][name], (int, float))
+        # A number that is broken over two lines is read as two numbers.
+        drawn.add_column(Text(head), justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
+    for row in cells:
+        drawn.add_row(*map(Text, row))
+    if out.is_terminal:
+        out.print(drawn)
     else:
-        rows = data.head(200).to_dicts()
-        table(rows, numeric=[name for name, dtype in data.schema.items() if dtype.is_numeric()])
-        if data.height > len(rows):
-            note(f"{data.height - len(rows):,} more rows; use --format csv or --out FILE")
+        # A pipe has no width: nothing is folded, so that lines can be cut and searched.
+        wide = Console(file=out.file, width=sum(widths) + len(widths), highlight=False, markup=False, emoji=False)
+        wide.print(drawn)
 
 
-def _flat(data: pl.DataFrame) -> pl.DataFrame:
-    nested = [name for name, dtype in data.schema.items() if dtype.is_nested()]
-    return data.with_columns(pl.col(name).map_elements(_dump, return_dtype=pl.String) for name in nested)
+def _records(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Rows one below the other: what is too wide for a table is still to be read."""
+    width = max(map(cell_len, heads))
+    for index, row in enumerate(cells):
+        out.rule(str(index + 1), align="left", style="dim")
+        for name, value in zip(heads, row, strict=True):
+            out.print(Text(f"{name}{' ' * (width - cell_len(name))}  {value}"))
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value.to_list() if isinstance(value, pl.Series) else value, default=_plain)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, (date, datetime)):
-        return value.isoformat()
-    return str(value)
+def _cut(text: str) -> str:
+    return text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 1]}…"

@@ -7,6 +7,9 @@ nothing is computed here.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,13 +17,14 @@ import polars as pl
 from evalpipe import report as report_module
 from evalpipe.console import show
 from evalpipe.console.flow import Summary
-from evalpipe.contracts.errors import QUARANTINE_CODES, Exit
+from evalpipe.contracts.errors import ERROR_CODES, QUARANTINE_CODES, EvalpipeError, Exit
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.report import format as fmt
+from evalpipe.report import gate as gate_card
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import rejections
-from evalpipe.steps.context import open_context
+from evalpipe.steps import found
+from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.report import make_report
 from evalpipe.store.warehouse import Warehouse
 
@@ -39,50 +43,122 @@ ORDER BY format
 _BY_CODE = "SELECT code, source AS format, count(*)::BIGINT AS records FROM masked.quarantine GROUP BY ALL ORDER BY ALL"
 
 
-def after_run(settings: Settings, done: Summary, *, as_json: bool) -> None:
-    """What was read, what was refused, the answer, and where the report lies."""
+#: Places of what could not be read that a run lists; the warehouse has them all.
+_PLACES = 15
+
+
+def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_json: bool) -> int:
+    """What was read, what was refused, the answer, and where the report lies.
+
+    Args:
+        settings: Settings of the home.
+        done: What the run did.
+        sources: Files or folders that were to be read; none for a run over what had landed.
+        as_json: Print JSON for a script; it names no file.
+
+    Returns:
+        Exit code: ``NOTHING_READ``'s where sources hold no session that could be read.
+    """
     warehouse = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory)
     formats = warehouse.query(_BY_FORMAT).to_dicts()
     codes = warehouse.query(_BY_CODE).to_dicts()
     for row in codes:
         row["fix"] = QUARANTINE_CODES[str(row["code"])].fix
-    answer, page = _answer(settings, done)
+    answer, page, groups = _answer(settings, done, n_sessions=sum(row["sessions"] for row in formats))
     red = {day.isoformat(): {"code": code, "what": what} for day, (code, what) in sorted(done.red.items())}
+    with open_context(settings) as context:
+        days = _days_with_sessions(context, done.days)
+        is_nothing = bool(sources) and found.holds_no_session(context, sources)
+        places = found.unread(context, sources) if sources and not as_json else []
+    nothing = ERROR_CODES["NOTHING_READ"]
     if as_json:
         shown = {
-            "days_made": [day.isoformat() for day in done.days],
+            "days_made": [day.isoformat() for day in days],
             "days_refused": red,
             "formats": formats,
             "quarantine": codes,
             "as_of": done.as_of.isoformat() if done.as_of else None,
             "window": done.window,
             "headline": answer,
+            "groups": groups,
             "report": page,
         }
+        if is_nothing:
+            shown |= {"error": nothing.name, "what": nothing.meaning, "fix": nothing.fix}
         print(json.dumps(shown, ensure_ascii=False))
-        return
+        return int(nothing.exit if is_nothing else Exit.OK)
     show.table(formats, title="What this home holds")
     if codes:
-        show.out.print()
+        show.line()
         show.table(codes, title="What could not be read")
-    show.out.print()
-    span = f", {done.days[0]} to {done.days[-1]}" if done.days else ""
-    show.out.print(f"Days made: {len(done.days)}{span}", markup=False)
+    _places(places)
+    show.line()
+    span = f", {days[0]} to {days[-1]}" if days else ""
+    show.line(f"Days made: {len(days)}{span}")
     for day, entry in red.items():
-        show.out.print(f"Day {day} refused: {entry['code']}: {entry['what']}", markup=False)
-    show.out.print(f"Answer: {answer}", markup=False)
+        show.line(f"Day {day} refused: {entry['code']}: {entry['what']}")
+    if is_nothing:
+        where = ", ".join(map(str, sources))
+        show.show_error(EvalpipeError(nothing.name, "no file there holds a session that could be read.", where=where))
+        return int(nothing.exit)
+    show.line(f"Answer: {answer}")
+    _show_groups(groups)
     if page:
-        show.out.print(f"Report: {page}", markup=False, soft_wrap=True)
+        show.line(f"Report: {page}")
+    return int(Exit.OK)
 
 
-def _answer(settings: Settings, done: Summary) -> tuple[str, str | None]:
+def _show_groups(groups: list[dict[str, Any]]) -> None:
+    """Lines and not a table: leading sets and labels are longer than any column."""
+    if groups:
+        show.line()
+        show.line("Who can be told apart, by the work they share")
+    for group in groups:
+        told = group["told_apart"]
+        show.line(
+            f"{group['work']}: {len(group['versions'])} versions, {group['sessions']:,} sessions, "
+            f"{len(told)} of {group['pairs']} pairs told apart"
+        )
+        show.line(f"  leading set: {', '.join(group['leading'])}")
+        for better, worse, difference in told:
+            show.line(f"  {better} is ahead of {worse}: {difference}")
+
+
+def _days_with_sessions(context: Context, days: Sequence[date]) -> list[date]:
+    # What could not be read has no day of its own and waits under the day on which it landed.
+    return [day for day in days if (made := context.lookup("masked", day)) and made.rows("masked.sessions")]
+
+
+def _places(unread: Sequence[found.Unread]) -> None:
+    """Where the records lie that could not be read: file, line and byte, never their text."""
+    if not unread:
+        return
+    show.line()
+    rows = [
+        {
+            "file": item.name,
+            "line": item.line or "whole file",
+            "byte": item.byte,
+            "code": item.code,
+            "records": item.records,
+        }
+        for item in unread[:_PLACES]
+    ]
+    show.table(rows, title="Where: the first record of each code in a file", numeric=["line", "byte", "records"])
+    if len(unread) > _PLACES:
+        show.line(f"and {len(unread) - _PLACES:,} more; by line and byte: evalpipe sql 'from masked.quarantine'")
+
+
+def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> tuple[str, str | None, list[dict[str, Any]]]:
+    if n_sessions == 0:
+        return "No comparison: this home holds no session.", None, []
     if done.as_of is None:
-        return "No comparison: no day is settled yet (outcomes look three days ahead).", None
+        return "No comparison: no day is settled yet (outcomes look three days ahead).", None, []
     with open_context(settings) as context:
         if analysis_step.latest(context) is None:
-            return "No comparison: no session can be scored yet.", None
+            return "No comparison: no session can be scored yet.", None, []
         made = make_report(context, window=done.window)
-    return report_module.headline(made.report), str(made.html)
+    return report_module.headline(made.report), str(made.html), report_module.groups(made.report)
 
 
 def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json: bool) -> int:
@@ -97,6 +173,7 @@ def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json:
             "candidate": candidate,
             "baseline": baseline,
             "verdict": overall,
+            "sign": "of estimate, lower and upper: positive is better, whatever the metric's own direction",
             "criteria": decided.select(keep).to_dicts(),
             "measurement": decided["measurement"][0] if decided.height else None,
             "window": [str(decided["window_start"][0]), str(decided["window_end"][0])] if decided.height else None,
@@ -104,40 +181,49 @@ def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json:
         print(json.dumps(shown, ensure_ascii=False))
         return int(code)
     if not rows:
-        show.out.print("Readiness is not determined: no thresholds were declared before the results.")
+        show.line("Readiness is not determined: no thresholds were declared before the results.")
     else:
         show.table(rows, title=f"May {candidate} replace {baseline}?")
-        show.out.print(f"Verdict: {overall.upper()}", markup=False)
+        show.line(f"Verdict: {overall.upper()}")
     return int(code)
 
 
 def _gate_row(row: dict[str, Any]) -> dict[str, object]:
     metric = BY_NAME[row["metric"]]
     unit = fmt.unit_of(row["metric"])
+    ends = gate_card.natural_ends(row["metric"], row["estimate"], row["lower"], row["upper"])
     return {
         "criterion": row["criterion"],
         "metric": metric.title,
         "kind": row["kind"].replace("_", " "),
         "margin": fmt.size(row["margin"], unit),
-        "candidate minus baseline, better is +, 90 % interval": fmt.estimate(
-            row["estimate"], row["lower"], row["upper"], unit
-        ),
+        "better is": gate_card.better_side(row["metric"]),
+        "candidate minus baseline, 90 % interval": fmt.estimate(*ends, unit) if ends else fmt.UNAVAILABLE,
         "verdict": row["verdict"].upper(),
         "because": ", ".join(row["reasons"]),
     }
 
 
-def scorecard(card: pl.DataFrame, version: str, *, as_json: bool) -> None:
-    """One version over all metrics, all traffic first."""
+def scorecard(card: pl.DataFrame, version: str, *, with_slices: bool, as_json: bool) -> None:
+    """One version over all metrics: all traffic, and the slices where they are asked for.
+
+    Args:
+        card: Rows of ``analysis.scorecard``.
+        version: Its label.
+        with_slices: Show the slices too, of which there may be hundreds.
+        as_json: Print every row as JSON for a script.
+    """
     if as_json:
         print(json.dumps(card.to_dicts(), default=str, ensure_ascii=False))
         return
+    chosen = card if with_slices else card.filter(pl.col("slice") == "all")
     rows = []
-    for row in card.sort("slice", "metric").iter_rows(named=True):
+    for row in chosen.sort("slice", "metric").iter_rows(named=True):
         metric = BY_NAME[row["metric"]]
+        first = {"slice": row["slice"]} if with_slices else {}
         rows.append(
-            {
-                "slice": row["slice"],
+            first
+            | {
                 "metric": metric.title,
                 "shift, 95 % interval": fmt.estimate(row["estimate"], row["lo"], row["hi"], fmt.unit_of(row["metric"])),
                 "better than": row["n_better_than"],
@@ -147,45 +233,8 @@ def scorecard(card: pl.DataFrame, version: str, *, as_json: bool) -> None:
                 "status": row["status"],
             }
         )
-    first = card.row(0, named=True)
-    show.table(
-        rows, title=f"{version}: shift against {first['reference']}, {first['window_start']} to {first['window_end']}"
-    )
-
-
-def doctor(settings: Settings, *, as_json: bool) -> None:
-    """The state of a home, with the next command where something is amiss."""
-    with open_context(settings) as context:
-        plan = context.plan()
-        red = rejections.rejected(context.lake)
-        made = {
-            step: len(context.lake.days(step, context.versions.variants[step])) for step in context.versions.variants
-        }
-        published = Warehouse(settings.warehouse).published()
-        latest = analysis_step.latest(context)
-        state = {
-            "home": str(settings.home),
-            "first_day": settings.first_day.isoformat(),
-            "criteria": f"{context.criteria.name} {context.criteria.version}",
-            "measurement": context.criteria.measurement,
-            "files_seen": len(context.landing.known_files(context.readers)),
-            "days_made": made["outcomes"],
-            "days_stale": [f"{start}..{end}" for start, end in plan.runs],
-            "days_refused": {day.isoformat(): entry["code"] for day, entry in red.items()},
-            "latest_analysis": str(latest.key) if latest else None,
-            "warehouse": "published" if published else "not published",
-        }
-    if as_json:
-        print(json.dumps(state))
-        return
-    show.table([{"what": name, "state": _brief(value)} for name, value in state.items()])
-    for start, end in plan.runs:
-        show.out.print(f"Stale: run  evalpipe backfill {start}..{end}", markup=False)
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {item}" for key, item in value.items()) or "none"
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value) or "none"
-    return str(value)
+    top = card.row(0, named=True)
+    window = f"{top['window_start']} to {top['window_end']}"
+    show.table(rows, title=f"{version}: shift against {top['reference']}, {window}")
+    if len(rows) < card.height:
+        show.line(f"{card.height - len(rows)} more rows by slice: --slices shows them, --json has all.")

@@ -14,7 +14,11 @@ from evalpipe.contracts.names import printable_name
 
 
 class Exit(IntEnum):
-    """Exit codes of the command line."""
+    """Exit codes of the command line; each says something that no other says.
+
+    A command that is interrupted ends with 130 and one whose reader went away with 141, as a shell
+    reports any program that a signal ended.
+    """
 
     OK = 0
     GATE_FAILED = 1
@@ -22,7 +26,19 @@ class Exit(IntEnum):
     INCONCLUSIVE = 3
     SOME_SLICES_RED = 4
     REFUSED = 5
-    BAD_INPUT = 6
+    FAILED = 6
+
+
+#: What each exit code means, as ``--help`` and the documentation print it.
+EXIT_MEANINGS: dict[Exit, str] = {
+    Exit.OK: "done, or the gate passed",
+    Exit.GATE_FAILED: "the gate failed",
+    Exit.USAGE: "the command or a setting is wrong, or what it names does not exist",
+    Exit.INCONCLUSIVE: "the gate is inconclusive",
+    Exit.SOME_SLICES_RED: "some days were refused and kept their old version; the others are done",
+    Exit.REFUSED: "refused for safety: key, home, mixed or outdated measurement",
+    Exit.FAILED: "a step failed, or evalpipe itself",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +48,7 @@ class Code:
     name: str
     meaning: str
     fix: str
-    exit: Exit = Exit.BAD_INPUT
+    exit: Exit = Exit.OK
 
 
 def _codes(*rows: Code) -> dict[str, Code]:
@@ -138,6 +154,12 @@ ERROR_CODES = _codes(
         "Recompute the older slices: evalpipe backfill A..B",
         Exit.REFUSED,
     ),
+    Code(
+        "STALE_RESULT",
+        "The newest analysis is older than the sessions that it would be made from now.",
+        "Run: evalpipe run SOURCE..., or evalpipe backfill A..B",
+        Exit.REFUSED,
+    ),
     Code("KEY_PERMISSIONS", "The key file can be read by others.", "chmod 600 the key file.", Exit.REFUSED),
     Code(
         "KEY_INVALID",
@@ -152,10 +174,16 @@ ERROR_CODES = _codes(
         Exit.REFUSED,
     ),
     Code(
-        "INPUT_EXPIRED",
-        "The text that a recompute needs was purged.",
-        "Keep the sealed slice, or land the source files again.",
+        "HOME_DAMAGED",
+        "A file of the home is lost, or does not hold what evalpipe wrote there.",
+        "Delete or restore the named file, then recompute: evalpipe backfill A..B",
         Exit.REFUSED,
+    ),
+    Code(
+        "INPUT_EXPIRED",
+        "The landed text that a recompute needs is gone.",
+        "Keep the old slice, or delete the named index entry and land its source files again.",
+        Exit.SOME_SLICES_RED,
     ),
     Code(
         "LEAK_FOUND",
@@ -170,10 +198,46 @@ ERROR_CODES = _codes(
         Exit.SOME_SLICES_RED,
     ),
     Code(
+        "PROFILE_OUT_OF_BOUNDS",
+        "A slice breaks a rule of data/quality that is of severity error.",
+        "The day keeps its old version. Look at the named table and measure; mend the source, run again.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "ESTIMATES_INCOHERENT",
+        "Estimates of one analysis contradict each other.",
+        "This is a defect: the analysis keeps its old version, and nothing new is published.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
         "CONTRACT_BROKEN",
         "A frame does not have the columns or types of its contract.",
         "This is a defect: report it with the table and column named.",
         Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "NO_HOME",
+        "No home lies in that place.",
+        "Name the home that exists with --home or EVALPIPE_HOME, or make one with: evalpipe run SOURCE...",
+        Exit.USAGE,
+    ),
+    Code(
+        "HOME_UNUSABLE",
+        "The home cannot be made or written in that place.",
+        "Name a folder that you may write with --home or EVALPIPE_HOME.",
+        Exit.USAGE,
+    ),
+    Code(
+        "FILE_FAILED",
+        "The system refused to read or write a file.",
+        "Check that its folder exists, that you may write there, and that the disk has room.",
+        Exit.USAGE,
+    ),
+    Code(
+        "NOTHING_READ",
+        "The sources hold no session that could be read.",
+        "Name a folder that holds logs, and see docs/formats.md for what is read.",
+        Exit.USAGE,
     ),
     Code("NO_WAREHOUSE", "No warehouse has been published in this home.", "Run: evalpipe run SOURCE...", Exit.USAGE),
     Code("NO_RESULT", "No analysis exists for what was asked.", "Run: evalpipe run SOURCE...", Exit.USAGE),
@@ -195,7 +259,13 @@ ERROR_CODES = _codes(
         "RUN_FAILED",
         "A step of the run failed; nothing that it was to write is published.",
         "See the message; run again with --debug for Dagster's own log.",
-        Exit.SOME_SLICES_RED,
+        Exit.FAILED,
+    ),
+    Code(
+        "INTERNAL_ERROR",
+        "evalpipe itself failed.",
+        "This is a defect: report the named class and place; --debug prints more, which may quote your logs.",
+        Exit.FAILED,
     ),
     Code(
         "INVALID_OUTCOMES",

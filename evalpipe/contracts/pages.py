@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from evalpipe.contracts.errors import ERROR_CODES, QUARANTINE_CODES, Exit
+from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, QUARANTINE_CODES, Exit
 from evalpipe.contracts.render import dictionary
 from evalpipe.contracts.tables import ALL
 
@@ -18,7 +18,8 @@ def errors_page() -> str:
     """Every stable code with its meaning and fix."""
     out = ["# Codes", "", "Generated from `evalpipe/contracts/errors.py`; `make docs` writes it anew.", ""]
     out += ["## Exit codes", "", "| exit | meaning |", "|---|---|"]
-    out += [f"| {item.value} | {item.name.lower().replace('_', ' ')} |" for item in Exit]
+    out += [f"| {item.value} | {EXIT_MEANINGS[item]} |" for item in Exit]
+    out += ["| 130 | interrupted |", "| 141 | what read the output went away |"]
     out += [
         "",
         "## Records and files in quarantine",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import polars as pl
-import pyarrow as pa
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Column, Kind, Table
@@ -23,16 +22,6 @@ _POLARS: dict[Kind, pl.DataType] = {
     Kind.DATE: pl.Date(),
     Kind.TIMESTAMP: pl.Datetime("us", "UTC"),
     Kind.STR_LIST: pl.List(pl.String()),
-}
-_ARROW: dict[Kind, pa.DataType] = {
-    Kind.STR: pa.large_string(),
-    Kind.BOOL: pa.bool_(),
-    Kind.I32: pa.int32(),
-    Kind.I64: pa.int64(),
-    Kind.F64: pa.float64(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us", "UTC"),
-    Kind.STR_LIST: pa.large_list(pa.large_string()),
 }
 _DUCKDB: dict[Kind, str] = {
     Kind.STR: "VARCHAR",
@@ -49,15 +38,6 @@ _DUCKDB: dict[Kind, str] = {
 def polars_schema(table: Table) -> pl.Schema:
     """The table's Polars schema, in column order."""
     return pl.Schema({column.name: _POLARS[column.kind] for column in table})
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """The table's Arrow schema with meanings as field metadata and the contract's name on top."""
-    fields = [
-        pa.field(c.name, _ARROW[c.kind], nullable=c.nullable, metadata={"meaning": c.meaning, "sensitivity": c.sensitivity})
-        for c in table
-    ]  # fmt: skip
-    return pa.schema(fields, metadata={"evalpipe_table": table.full_name, "meaning": table.meaning})
 
 
 def duckdb_type(column: Column) -> str:

@@ -16,13 +16,16 @@ from typing import Any
 
 from evalpipe.contracts import metrics, signals
 from evalpipe.contracts.model import Timing
-from evalpipe.contracts.tables.analysis import DESIGNS
+from evalpipe.contracts.tables import analysis
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
 
 COMPARE_BY = ("agent", "agent_release", "model")
 REFERENCES = ("uniform", "stratum_mean", "control_pool", "loo_uniform")
 POPULATIONS = ("traffic", "equal", "own_share")
 GATE_KINDS = ("non_inferiority", "superiority")
+#: Nothing is declared: the design is what the log states, and observational where it states nothing.
+AS_LOGGED = "as_logged"
+DESIGNS = (AS_LOGGED, *analysis.DESIGNS)
 
 #: Inclusive bounds and the reason for them.
 RANGES: dict[str, tuple[float, float, str]] = {

@@ -7,7 +7,7 @@ ranks. Where test and interval disagree near alpha the interval decides; the tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -68,7 +68,7 @@ def compare(sample: Sample, options: Options) -> Comparison:
     check_options(options, sample.n_versions, sample.n_strata)
     totals = total(sample)
     support = find_support(sample, totals, options)
-    why = _nothing_to_compare(support, options)
+    why = _nothing_to_compare(sample, totals, support, options)
     if why:
         return Withheld(sample, totals, support, why).comparison()
     prepared = prepare(sample, totals, support, options)
@@ -80,14 +80,16 @@ def compare(sample: Sample, options: Options) -> Comparison:
     return _assemble(totals, support, prepared, found, test, strata, options, streams, is_ranked=is_ranked)
 
 
-def _nothing_to_compare(support: Support, options: Options) -> str:
+def _nothing_to_compare(sample: Sample, totals: Totals, support: Support, options: Options) -> str:
     """Why no version can be compared, or an empty string."""
     if options.reference == "model" and support.version_reasons[options.reference_index or 0]:
         return "reference_unavailable"
     if len(support.versions) < 2:
         return "no_comparator"
     if not support.is_kept.any():
-        return "no_common_support"
+        # Work in common that too few people did is not the same as no work in common.
+        anyone = find_support(sample, totals, replace(options, min_users_per_cell=1))
+        return "too_few_users" if anyone.is_kept.any() else "no_common_support"
     return ""
 
 

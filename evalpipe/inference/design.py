@@ -22,7 +22,7 @@ from evalpipe.inference.validate import check_options, check_sample
 
 SRM_LIMIT = 0.001
 BALANCE_LIMIT = 0.01
-SMD_LIMIT = 0.1
+SMD_GUIDE = 0.1
 STICKY_LIMIT = 0.1
 POSITIVITY_LIMIT = 0.01
 
@@ -87,9 +87,13 @@ def _stickiness(sample: Sample, declared: str) -> Check:
     expected = float((share[epoch[repeated]] ** counts[repeated][:, None]).sum(axis=1).mean())
     excess = observed - expected
     detail = f"{observed:.0%} of returning users saw one version; {expected:.0%} expected if sessions were assigned."
-    if declared == "randomized_session" and excess > STICKY_LIMIT:
-        detail += " Users are permuted instead of sessions."
-    return Check("stickiness", "users", excess, STICKY_LIMIT, "ok", detail)
+    if declared != "randomized_session":
+        # Users who stay are what such a design makes or allows, so there is nothing to exceed.
+        return Check("stickiness", "users", excess, np.nan, "ok", detail)
+    is_over = excess > STICKY_LIMIT
+    if is_over:
+        detail += " That is not what the assignment of sessions looks like, so users are permuted instead."
+    return Check("stickiness", "users", excess, STICKY_LIMIT, "inconclusive" if is_over else "ok", detail)
 
 
 def _srm(sample: Sample, shares: Floats | None, *, by_user: bool) -> Check:
@@ -144,9 +148,9 @@ def _balance(
         checks.append(Check("balance", name, float(p), BALANCE_LIMIT, status, detail))
         smd = largest_smd(sample, np.asarray(covariates[name]))
         note = "Largest standardized difference of two versions within strata"
-        note += ", above the limit; see the balance test." if smd > SMD_LIMIT else "."
-        # Never a failure of its own: over many pairs of small versions chance alone exceeds 0.1.
-        checks.append(Check("smd", name, smd, SMD_LIMIT, "unavailable" if np.isnan(smd) else "ok", note))
+        note += f", above the usual guide of {SMD_GUIDE:g}; the balance test decides." if smd > SMD_GUIDE else "."
+        # No limit of its own: over many pairs of small versions chance alone exceeds 0.1.
+        checks.append(Check("smd", name, smd, np.nan, "unavailable" if np.isnan(smd) else "ok", note))
     return checks
 
 

@@ -9,9 +9,10 @@ from evalpipe.masking.canaries import (
     CANARY_TENANT,
     Canaries,
     drop_canaries,
-    drop_canary_counts,
+    drop_canary_rows,
     plant_canaries,
 )
+from evalpipe.masking.consent import apply_consent
 from evalpipe.masking.kernel import MaskedPart, mask_files, mask_part, mask_quarantine
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
@@ -27,8 +28,9 @@ __all__ = [
     "MaskPlan",
     "MaskedPart",
     "MaskingKey",
+    "apply_consent",
     "drop_canaries",
-    "drop_canary_counts",
+    "drop_canary_rows",
     "leak_check",
     "load_or_create",
     "mask_files",

@@ -59,10 +59,12 @@ class CanaryValue:
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """Raw canary rows and the values in them."""
+    """Raw canary rows of each table of layer 1, and the values in them."""
 
     sessions: pl.DataFrame
     steps: pl.DataFrame
+    files: pl.DataFrame
+    quarantine: pl.DataFrame
     values: tuple[CanaryValue, ...]
 
 
@@ -81,7 +83,7 @@ def plant_canaries(plan: MaskPlan, day: date) -> Canaries:
         day: Day of the slice; the sessions start on it.
 
     Returns:
-        Frames of ``raw.sessions`` and ``raw.steps``, to be masked together with the slice's rows.
+        Frames of the tables of ``raw``, to be masked together with the slice's rows.
     """
     secret = plan.key.subkey("canary")
     where = f"{day.isoformat()}\0{plan.ruleset_digest()}"
@@ -118,7 +120,39 @@ def plant_canaries(plan: MaskPlan, day: date) -> Canaries:
         values.append(CanaryValue("workspace", "plain", "sessions.workspace", "", "", user))
         sessions.append(_session(session_id, field, user, at, len(rows)))
         steps += [_step(session_id, n, row, at) for n, row in enumerate(rows)]
-    return Canaries(render.frame(raw.SESSIONS, sessions), render.frame(raw.STEPS, steps), tuple(values))
+    owner = expand("q{a8}{d3}", seed("files", "owner")).text
+    values += [CanaryValue("path", "plain", field, "", "", owner) for field in ("files.member", "quarantine.member")]
+    return Canaries(
+        render.frame(raw.SESSIONS, sessions),
+        render.frame(raw.STEPS, steps),
+        render.frame(raw.FILES, [_file(owner)]),
+        render.frame(raw.QUARANTINE, [_bad_record(owner)]),
+        tuple(values),
+    )
+
+
+def _place(owner: str) -> dict[str, object]:
+    """A file in somebody's folder, and a member of it that is named after the same person."""
+    path = f"/home/{owner}/export.zip"
+    return {"file_id": f"{CANARY_SOURCE}:{path}", "source_file": path, "member": f"{owner}@example.com.jsonl"}
+
+
+def _file(owner: str) -> dict[str, object]:
+    counts = dict.fromkeys(("n_bytes", "rows_read", "rows_kept", "rows_noise", "rows_quarantined", "n_sessions"), 0)
+    return {**_place(owner), "source": CANARY_SOURCE, "reader_version": "1", **counts}
+
+
+def _bad_record(owner: str) -> dict[str, object]:
+    return {
+        **_place(owner),
+        "source": CANARY_SOURCE,
+        "byte_offset": 0,
+        "line": 1,
+        "code": "BAD_JSON",
+        "session_id": f"{CANARY_SOURCE}:{owner}",
+        "n_bytes": 0,
+        "digest": f"{CANARY_SOURCE}:{owner}",
+    }
 
 
 def _session(session_id: str, field: str, user: str, at: datetime, n: int) -> dict[str, object]:
@@ -186,6 +220,6 @@ def drop_canaries(sessions: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.DataF
     )
 
 
-def drop_canary_counts(redactions: pl.DataFrame) -> pl.DataFrame:
-    """Take the canaries' own counts out of ``masked.redactions``."""
-    return redactions.filter(pl.col("source") != CANARY_SOURCE)
+def drop_canary_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take the canaries' rows out of ``redactions``, ``files`` or ``quarantine``: all that name a source."""
+    return frame.filter(pl.col("source") != CANARY_SOURCE)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-#: What ``sessions.consent`` says of a session whose text is withheld, in a log as in the ledger.
-WITHDRAWN = "withdrawn"
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN as WITHDRAWN
+
 _TEXTS = ("text", "arguments", "output")
 
 

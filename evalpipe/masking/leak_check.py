@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,8 @@ _REKEYED = {
         "parent_session_id": "s",
     },
     "steps": {"session_id": "s", "step_id": "e", "parent_id": "e"},
+    "files": {"file_id": "f", "member": "m"},
+    "quarantine": {"file_id": "f", "member": "m", "session_id": "s", "digest": "d"},
 }
 _TOKEN = r"<(?:EMAIL_ADDRESS|PHONE_NUMBER|USERNAME|PERSON|IP_ADDRESS|HOSTNAME):([a-p]{4}):([a-z]+)>"
 
@@ -80,7 +82,10 @@ def leak_check(
     canaries: Canaries,
     redactions: pl.DataFrame,
     plan: MaskPlan,
-    files: Sequence[Path] = (),
+    staged: Sequence[Path] = (),
+    *,
+    files: pl.DataFrame,
+    quarantine: pl.DataFrame,
 ) -> LeakReport:
     """Look for what masking should have removed.
 
@@ -89,7 +94,8 @@ def leak_check(
         canaries: What was planted into them.
         redactions: Audit counts of the same rows.
         plan: The plan they were masked by; gives key epoch, digest and the idempotence test.
-        files: Staged files whose names and raw bytes are searched for canaries.
+        staged: Staged files whose names and raw bytes are searched for canaries.
+        files, quarantine: Masked frames, canary rows included.
 
     Returns:
         The report. Five tests: an independent detector; canaries in any of several transforms, in
@@ -98,15 +104,16 @@ def leak_check(
     """
     findings: list[Finding] = []
     needles = _needles(canaries.values)
-    counts: Counter[str] = Counter(sessions=sessions.height, steps=steps.height)
-    for field, series in _columns(sessions, steps):
+    tables = {"sessions": sessions, "steps": steps, "files": files, "quarantine": quarantine}
+    counts: Counter[str] = Counter({name: frame.height for name, frame in tables.items()})
+    for field, series in _columns(tables):
         counts["columns"] += 1
         findings += [Finding(field, test, n, detector.is_high(test)) for test, n in detector.scan(series).items()]
         findings += _search(field, series, needles)
         findings += _tokens(field, series, plan, counts)
-    findings += _ids("sessions", sessions) + _ids("steps", steps)
-    for name in files:
-        findings += _search_file(name, needles)
+    findings += [finding for name, frame in tables.items() for finding in _ids(name, frame)]
+    for path in staged:
+        findings += _search_file(path, needles)
     findings += _audit_heads(redactions, plan)
     missing, counted = _uncounted(canaries.values, redactions)
     findings += missing
@@ -117,10 +124,10 @@ def leak_check(
     return LeakReport(not any(f.is_high for f in ordered), tuple(ordered), dict(counts), planted, counted)
 
 
-def _columns(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[str, pl.Series]]:
+def _columns(tables: Mapping[str, pl.DataFrame]) -> Iterable[tuple[str, pl.Series]]:
     """Every string column: long texts one by one, distinct labels of all other columns together."""
     labels = []
-    for table, frame in (("sessions", sessions), ("steps", steps)):
+    for table, frame in tables.items():
         for name, series in _strings(frame):
             if name in _TEXTS:
                 yield f"{table}.{name}", series

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dagster as dg
 
 from evalpipe.orchestration.assets.layers import LANDING
-from evalpipe.orchestration.assets.publication import PUBLICATION, REPORT
+from evalpipe.orchestration.assets.publication import PUBLICATION, REFUSED, REPORT
 from evalpipe.store.manifest import STEP_TABLES
 
 _SLICES = [table.split(".") for step in ("raw", "masked", "signals", "outcomes") for table in STEP_TABLES[step]]
@@ -25,13 +25,22 @@ def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]
     slices = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _SLICES))
     analysis = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _ANALYSIS))
     landing = dg.AssetSelection.assets(LANDING)
+    # Last in every job that makes slices: it ends the run red where a day was refused.
+    refused = dg.AssetSelection.assets(REFUSED)
     return [
         dg.define_asset_job("landing", landing, description="Parse files that were not seen before."),
-        dg.define_asset_job("slices", slices, description="Make the slices of some days: raw to outcomes."),
+        dg.define_asset_job("slices", slices | refused, description="Make the slices of some days: raw to outcomes."),
         dg.define_asset_job("score", analysis | publish, description="Score as-of days, publish, report."),
         dg.define_asset_job("publish", publish, description="Rebuild the warehouse and the report."),
         dg.define_asset_job(
-            "nightly", landing | slices | analysis | publish, description="Everything, for the days of a night."
+            "nightly",
+            landing | slices | analysis | publish | refused,
+            description="Everything, for the days of a night.",
+        ),
+        dg.define_asset_job(
+            "late",
+            slices | analysis | publish | refused,
+            description="Days that late files made stale, up to the published report.",
         ),
         dg.define_asset_job(
             "release_scorecard",

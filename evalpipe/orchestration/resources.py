@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import duckdb
@@ -16,6 +17,7 @@ from dagster_duckdb import DuckDBResource
 
 from evalpipe import settings as settings_module
 from evalpipe.engines import LocalEngine
+from evalpipe.orchestration.carry import coded
 from evalpipe.settings import Settings
 from evalpipe.steps.context import Context, open_context
 from evalpipe.store.warehouse import Warehouse
@@ -52,13 +54,18 @@ class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             home=self.home or None, criteria=self.criteria or None, workers=self.workers or None
         )
 
+    def configured(self) -> dict[str, Any]:
+        """This resource's own configuration, for a run that changes a part of it."""
+        return {"home": self.home, "criteria": self.criteria, "as_of": self.as_of, "workers": self.workers}
+
     @contextmanager
     def open(self) -> Iterator[Context]:
-        """Open the home; the engine stays for the next step of this process."""
-        settings = self.settings()
-        as_of = date.fromisoformat(self.as_of) if self.as_of else None
-        with open_context(settings, as_of=as_of, engine=_engine(settings.workers)) as context:
-            yield context
+        """Open the home; the engine stays for the next step of this process, errors leave with their code."""
+        with coded():
+            settings = self.settings()
+            as_of = date.fromisoformat(self.as_of) if self.as_of else None
+            with open_context(settings, as_of=as_of, engine=_engine(settings.workers)) as context:
+                yield context
 
 
 class WarehouseResource(DuckDBResource):
@@ -72,7 +79,7 @@ class WarehouseResource(DuckDBResource):
     @contextmanager
     def get_connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published warehouse that cannot write."""
-        with self.warehouse().open_readonly() as connection:
+        with coded(), self.warehouse().open_readonly() as connection:
             yield connection
 
     def connect(

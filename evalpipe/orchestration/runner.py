@@ -7,8 +7,6 @@ jobs and assets run from the UI; only the caller differs.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,14 +16,16 @@ from typing import Any
 
 import dagster as dg
 
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.definitions import build_defs, home_config
-from evalpipe.orchestration.partitions import RELEASES, nightly_range, range_tags
+from evalpipe.orchestration.assets.publication import REFUSED
+from evalpipe.orchestration.carry import carried, keep_sources
+from evalpipe.orchestration.partitions import RELEASES, nightly_range, range_tags, ranges
 from evalpipe.settings import Settings, open_home
-from evalpipe.store.lake import write_atomically
-from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS
+from evalpipe.store.files import locked, write_atomically
+from evalpipe.store.plan import LOOK_AHEAD_DAYS
 
-#: A range run holds at most so many days: a failed check stops what follows for its whole range.
-DAYS_A_RUN = 31
+__all__ = ["RunOutcome", "Runner", "make_dagster_home", "open_runner", "ranges"]
 
 _INSTANCE_FILE = """\
 telemetry: {enabled: false}
@@ -43,11 +43,28 @@ class RunOutcome:
         is_success: Whether every step and blocking check passed.
         failed_checks: Names of checks that failed.
         errors: One line a failed step; class and code, never text of a log.
+        causes: The same as errors, with the code, place, fix and exit code that they were raised with.
+        is_refusal: Whether refused days are all that is wrong: the other days are done.
     """
 
     is_success: bool
     failed_checks: tuple[str, ...]
     errors: tuple[str, ...]
+    causes: tuple[EvalpipeError, ...] = ()
+    is_refusal: bool = False
+
+    def require(self) -> None:
+        """Go on only after success.
+
+        Raises:
+            EvalpipeError: What the first failed step raised; ``RUN_FAILED`` naming the checks where a
+                check failed and no step did.
+        """
+        if self.is_success:
+            return
+        if self.causes:
+            raise self.causes[0]
+        raise EvalpipeError("RUN_FAILED", "; ".join(self.failed_checks) or "the run did not succeed")
 
 
 def prepare_dagster_home(settings: Settings) -> Path:
@@ -76,16 +93,16 @@ class Runner:
 
     def land(self, paths: Sequence[Path], undated_as: date | None) -> RunOutcome:
         """Parse new files."""
-        return self._execute("landing", ops=_landing_config(paths, undated_as))
+        return self._execute("landing", ops=self._landing_config(paths, undated_as))
 
     def slices(self, start: date, end: date, as_of: date) -> RunOutcome:
         """Make the slices of a range of days."""
         return self._execute("slices", tags=range_tags(start, end), as_of=as_of)
 
-    def score(self, as_of_day: date, window: str, as_of: date) -> RunOutcome:
-        """Score one as-of day, publish and report."""
+    def score(self, as_of_day: date, window: str, as_of: date, *, until: date | None = None) -> RunOutcome:
+        """Score one as-of day, or all from it to ``until``; publish and report."""
         config = {"analysis_slices": {"config": {"window": window}}}
-        return self._execute("score", tags=range_tags(as_of_day, as_of_day), ops=config, as_of=as_of)
+        return self._execute("score", tags=range_tags(as_of_day, until or as_of_day), ops=config, as_of=as_of)
 
     def publish(self, as_of: date) -> RunOutcome:
         """Rebuild the warehouse and the report."""
@@ -94,7 +111,7 @@ class Runner:
     def nightly(self, day: date, paths: Sequence[Path]) -> RunOutcome:
         """What the schedule runs in the night after ``day``."""
         start, end = nightly_range(day, self._settings.first_day, LOOK_AHEAD_DAYS)
-        return self._execute("nightly", tags=range_tags(start, end), ops=_landing_config(paths, None), as_of=day)
+        return self._execute("nightly", tags=range_tags(start, end), ops=self._landing_config(paths, None), as_of=day)
 
     def release(self, version: str) -> RunOutcome:
         """Make the scorecard of a version, registering it first."""
@@ -128,41 +145,17 @@ class Runner:
             for e in result.get_asset_check_evaluations()
             if not e.passed and e.severity is dg.AssetCheckSeverity.ERROR
         )
-        errors = tuple(_error_line(event) for event in result.get_step_failure_events())
-        return RunOutcome(result.success, failed, errors)
+        events = list(result.get_step_failure_events())
+        causes = tuple(carried(event) for event in events)
+        is_refusal = bool(events) and {event.step_key for event in events} == {REFUSED.to_python_identifier()}
+        errors = tuple(f"{error.where}: {error.code}: {error.what}" for error in causes)
+        return RunOutcome(result.success, failed, errors, causes, is_refusal)
 
-
-def _error_line(event: dg.DagsterEvent) -> str:
-    """The innermost cause of a failed step, in one line."""
-    error = event.step_failure_data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
-    text = error.message.strip().splitlines()[0] if error and error.message.strip() else "no message"
-    return f"{event.step_key}: {text}"
-
-
-def _landing_config(paths: Sequence[Path], undated_as: date | None) -> dict[str, Any]:
-    config = {"paths": [str(path) for path in paths], "undated_as": undated_as.isoformat() if undated_as else ""}
-    return {"raw__landing": {"config": config}}
-
-
-def ranges(days: Sequence[date]) -> Iterator[tuple[date, date]]:
-    """Ranges of at most :data:`DAYS_A_RUN` days that cover the days.
-
-    Days whose outcomes read each other share a range, so that none is scored before its neighbour is
-    there: a gap that outcomes look over does not end a range. Days in a gap hold nothing to make.
-    """
-    begin: date | None = None
-    last: date | None = None
-    for day in sorted(days):
-        if begin is None or last is None:
-            begin = day
-        elif (day - last).days > LOOK_AHEAD_DAYS + LOOK_BACK_DAYS or (day - begin).days >= DAYS_A_RUN:
-            yield begin, last
-            begin = day
-        last = day
-    if begin is not None and last is not None:
-        yield begin, last
+    def _landing_config(self, paths: Sequence[Path], undated_as: date | None) -> dict[str, Any]:
+        # Configuration stays in the history, and a path names people: the run gets a label.
+        label = keep_sources(paths) if paths else ""
+        config = {"sources": label, "undated_as": undated_as.isoformat() if undated_as else ""}
+        return {"raw__landing": {"config": config}}
 
 
 @contextmanager
@@ -176,19 +169,26 @@ def open_runner(settings: Settings, *, verbosity: str = "CRITICAL") -> Iterator[
     settings = open_home(settings)
     folder = prepare_dagster_home(settings)
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
+    with _open_instance(folder) as instance:
         yield Runner(settings, instance, verbosity=verbosity)
 
 
-def serve(settings: Settings, port: int) -> int:
-    """Run Dagster's UI and daemon on a home until interrupted; returns its exit code.
+def make_dagster_home(settings: Settings) -> Path:
+    """Dagster's home with its databases, for processes that open them without this module."""
+    folder = prepare_dagster_home(settings)
+    _open_instance(folder).dispose()
+    return folder
 
-    Args:
-        settings: Settings of the home.
-        port: Port on the loopback interface.
+
+def _open_instance(folder: Path) -> dg.DagsterInstance:
+    """Dagster's instance of a home, its databases made by one process at a time.
+
+    Two processes that make them at once both stamp a schema version, and every later start refuses a
+    database with two. Dagster does not lock this; once they are there, SQLite's own locks do.
     """
-    settings = open_home(settings)
-    environ = dict(os.environ)
-    environ |= {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "EVALPIPE_HOME": str(settings.home)}
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "evalpipe.definitions", "-h", "127.0.0.1", "-p", str(port)]
-    return subprocess.run(command, env=environ, check=False).returncode
+    with locked(folder / "instance.lock"):
+        instance = dg.DagsterInstance.from_config(str(folder))
+        # Storages open on first use; each makes its database when it does.
+        for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
+            assert storage is not None
+    return instance

@@ -1,36 +1,65 @@
 """Sensors: stale days that no night covers, such as late files, and versions seen for the first time."""
 
+from collections.abc import Mapping
+from datetime import date
+
 import dagster as dg
 
 from evalpipe.orchestration.assets.analysis import versions_seen
-from evalpipe.orchestration.partitions import RELEASES, range_tags
+from evalpipe.orchestration.partitions import RELEASES, range_tags, ranges
 from evalpipe.orchestration.resources import HomeResource
+from evalpipe.steps.analysis import stale_as_of_days
+from evalpipe.steps.context import Context, today
 from evalpipe.store.manifest import digest_of
+from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS, rejection_receipt
 
 
 @dg.sensor(
     name="late_days",
-    job_name="slices",
+    job_name="late",
     minimum_interval_seconds=900,
-    description="Asks for a run over days that landed files made stale; the same plan as the command line's.",
+    description="Asks for runs over days that landed files made stale, up to the published report; the same plan "
+    "as the command line's.",
 )
 def late_days(home: HomeResource) -> dg.SensorResult | dg.SkipReason:
-    """Request one run a contiguous range of stale days."""
+    """Request one run a range of stale days, or of as-of days that such a run left behind."""
     with home.open() as context:
-        plan = context.plan()
-    if not plan.days:
-        return dg.SkipReason("no day is stale")
-    requests = [
-        dg.RunRequest(
-            # The key holds the reasons, so that the same state of a range is asked for once.
-            run_key=digest_of(
-                [str(start), str(end), {str(d): why for d, why in plan.stale.items() if start <= d <= end}]
-            ),
-            tags=range_tags(start, end),
-        )
-        for start, end in plan.runs
-    ]
-    return dg.SensorResult(run_requests=requests)
+        inputs = context.landing.day_inputs()
+        landing = {day: item.digest for day, item in inputs.items()}
+        # A session may start up to a day ahead; its day has no partition yet.
+        stale = {day: why for day, why in context.plan(inputs).stale.items() if day <= today()}
+        runs = ranges(sorted(stale) or stale_as_of_days(context))
+        requests = [
+            _request(context, landing, {d: why for d, why in stale.items() if start <= d <= end}, (start, end), home)
+            for start, end in runs
+        ]
+    return dg.SensorResult(run_requests=requests) if requests else dg.SkipReason("no day is stale")
+
+
+def _request(
+    context: Context,
+    landing: Mapping[date, str],
+    stale: Mapping[date, tuple[str, str]],
+    days: tuple[date, date],
+    home: HomeResource,
+) -> dg.RunRequest:
+    as_of = context.as_of.isoformat()
+    start, end = days
+    # What the run would be made from, with the neighbours that outcomes read: the same state is asked
+    # for once a day, and another late file is another state.
+    first, last = start.toordinal() - LOOK_BACK_DAYS, end.toordinal() + LOOK_AHEAD_DAYS
+    read = [date.fromordinal(n) for n in range(first, last + 1)]
+    receipts = {str(day): rejection_receipt(day, landing, context.versions) for day in read}
+    reasons = {str(day): why for day, why in stale.items()}
+    state = [str(start), str(end), receipts, reasons, context.versions.code["analysis"], as_of]
+    return dg.RunRequest(
+        run_key=digest_of(state),
+        tags=range_tags(start, end),
+        run_config={
+            "resources": {"home": {"config": {**home.configured(), "as_of": as_of}}},
+            "ops": {"analysis_slices": {"config": {"is_late": True}}},
+        },
+    )
 
 
 @dg.sensor(

@@ -6,7 +6,7 @@ a table may hold at all (contracts), or the checks of a causal comparison (``ana
 
 from evalpipe.quality.gx import judge_with_gx
 from evalpipe.quality.judge import Verdict, judge
-from evalpipe.quality.profiles import profile
+from evalpipe.quality.profiles import profile, worst
 from evalpipe.quality.rules import Rule, load_rules
 
-__all__ = ["Rule", "Verdict", "judge", "judge_with_gx", "load_rules", "profile"]
+__all__ = ["Rule", "Verdict", "judge", "judge_with_gx", "load_rules", "profile", "worst"]

@@ -39,6 +39,12 @@ class Verdict:
     why: str
 
     @property
+    def bounds(self) -> str:
+        """The bounds as an interval; an open side is a dot."""
+        low, high = (f"{value:g}" if value is not None else "." for value in (self.low, self.high))
+        return f"[{low}, {high}]"
+
+    @property
     def is_broken(self) -> bool:
         """Whether the rule was judged and did not hold; a rule that could not run is not broken."""
         return self.could_run and not self.passed

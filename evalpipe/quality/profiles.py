@@ -30,6 +30,33 @@ def profile(table: str, frame: pl.DataFrame | pl.LazyFrame, rules: Sequence[Rule
     return frame.lazy().select(pl.lit(table).alias("table").first(), *expressions).collect()
 
 
+def worst(table: str, profiles: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
+    """One profile that breaks a rule exactly where one of many does.
+
+    Args:
+        table: Full contract name.
+        profiles: One row a slice, with a column a rule of the table.
+        rules: Rules, of which those of the table are used.
+
+    Returns:
+        One row in the form of :func:`profile`: of each number the one that lies farthest outside its
+        bounds, or nearest to them where none is outside; null where no slice has the number.
+    """
+    chosen = [rule for rule in rules if rule.table == table]
+    farthest = [
+        pl.col(rule.column).drop_nulls().sort_by(_excess(rule).drop_nulls()).last().alias(rule.column)
+        for rule in chosen
+    ]
+    return profiles.select(pl.lit(table).alias("table").first(), *farthest)
+
+
+def _excess(rule: Rule) -> pl.Expr:
+    value = pl.col(rule.column)
+    sides = [rule.low - value] if rule.low is not None else []
+    sides += [value - rule.high] if rule.high is not None else []
+    return pl.max_horizontal(sides)
+
+
 def _kept(rule: Rule) -> pl.Expr:
     keep = pl.lit(value=True)
     for name, values in rule.where:

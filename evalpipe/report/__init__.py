@@ -4,8 +4,11 @@ Belongs here: rendering of analysis tables. Does not belong here: any estimate (
 reading or writing of files (callers write the text that these functions return).
 """
 
+from typing import Any
+
 from evalpipe.report.build import build
 from evalpipe.report.frames import ReportInputs
+from evalpipe.report.grouped import group_rows
 from evalpipe.report.html import to_html
 from evalpipe.report.json import to_json
 from evalpipe.report.markdown import to_markdown
@@ -17,4 +20,30 @@ def headline(report: Report) -> str:
     return plain(report.answer.headline)
 
 
-__all__ = ["Report", "ReportInputs", "build", "headline", "to_html", "to_json", "to_markdown"]
+def groups(report: Report) -> list[dict[str, Any]]:
+    """Groups of versions that did the same work, for a terminal or a script; empty where all are compared.
+
+    Returns:
+        One entry a group: ``work``, ``leading`` and ``versions`` (labels, best estimate first),
+        ``told_apart`` (better, worse, difference with its interval in words), ``pairs`` (how many
+        there are) and ``sessions``.
+    """
+    ev = report.evidence
+    return [
+        {
+            "work": cells.group.title,
+            "leading": [ev.versions[i].label for i in cells.group.leading],
+            "versions": [ev.versions[i].label for i in cells.group.versions],
+            "told_apart": [
+                [ev.versions[line.first].label, ev.versions[line.second].label, line.text]
+                for line in cells.pairs
+                if line.is_told
+            ],
+            "pairs": len(cells.pairs),
+            "sessions": cells.group.n_sessions,
+        }
+        for cells in group_rows(ev)
+    ]
+
+
+__all__ = ["Report", "ReportInputs", "build", "groups", "headline", "to_html", "to_json", "to_markdown"]

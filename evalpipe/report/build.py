@@ -9,21 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from evalpipe.contracts.metrics import BY_NAME
-from evalpipe.report import caveats, gate, health, notes, plainrates, words
+from evalpipe.report import caveats, gate, health, notes, ordering, plainrates, words
 from evalpipe.report.format import unit_of
 from evalpipe.report.frames import Labels, ReportInputs, rounded, rows, split_label, window_of
 from evalpipe.report.model import Evidence, Report
 from evalpipe.report.records import (
     ALL,
-    BETTER,
-    BETTER_THROUGH,
-    UNTOLD,
-    WORSE,
-    WORSE_THROUGH,
     Basis,
     Estimate,
     Metric,
-    Pair,
     Slice,
     Stratum,
     Version,
@@ -71,6 +65,7 @@ def _evidence(inputs: ReportInputs) -> Evidence:
     slice_labels = Labels()
     slices = _slices(scored, headline, slice_labels)
     bases: dict[Basis, int] = {}
+    table = rows(inputs.tables, "analysis.pairs")
     estimates = tuple(sorted(
         (_estimate(row, index, bases, slice_labels) for row in scored),
         key=lambda e: (e.metric, e.slice != ALL, e.slice, e.version),
@@ -81,13 +76,16 @@ def _evidence(inputs: ReportInputs) -> Evidence:
         bases=tuple(bases),
         versions=versions,
         metrics=_metrics(scored, headline, criteria.estimand.metrics),
-        slices=slices,
+        # A slice that was made for a group alone holds the headline only and stands in its own table.
+        slices=tuple(part for part in slices if not part.name.startswith(ordering.GROUP_SLICE)),
         estimates=estimates,
-        pairs=_pairs(rows(inputs.tables, "analysis.pairs"), headline, index),
+        pairs=ordering.pairs(table, headline, ALL, index),
         strata=_strata(rows(inputs.tables, "analysis.strata"), headline),
+        groups=ordering.groups(inputs, estimates, headline, index, slice_labels),
         gate=gate.build_gate(inputs, labels, _sessions(estimates, versions)),
         health=health.build_health(inputs),
         compare_by=criteria.outcomes.compare_by,
+        declared_design=criteria.estimand.design,
         min_sessions=criteria.estimand.min_sessions_per_version,
         min_support=criteria.estimand.min_support_share,
         alpha=criteria.estimand.alpha,
@@ -138,11 +136,7 @@ def _slices(scored: list[dict[str, Any]], headline: str, labels: Labels) -> tupl
         if row["metric"] == headline:
             sessions[row["slice"]] += row["n_sessions"]
     order = sorted(sessions, key=lambda name: (name != ALL, -sessions[name], name))
-    return tuple(Slice(labels(name), _slice_title(labels(name)), sessions[name]) for name in order)
-
-
-def _slice_title(name: str) -> str:
-    return "All traffic" if name == ALL else name.partition("=")[2] or name
+    return tuple(Slice(labels(name), ordering.slice_title(labels(name)), sessions[name]) for name in order)
 
 
 def _estimate(row: dict[str, Any], index: dict[str, int], bases: dict[Basis, int], labels: Labels) -> Estimate:
@@ -163,32 +157,6 @@ def _estimate(row: dict[str, Any], index: dict[str, int], bases: dict[Basis, int
 def _sessions(estimates: tuple[Estimate, ...], versions: tuple[Version, ...]) -> dict[str, int]:
     """Sessions of the candidate by metric, over all traffic."""
     return {e.metric: e.n_sessions for e in estimates if e.slice == ALL and versions[e.version].role == "candidate"}
-
-
-def _pairs(table: list[dict[str, Any]], headline: str, index: dict[str, int]) -> tuple[Pair, ...]:
-    chosen = [row for row in table if row["metric"] == headline and row["slice"] == ALL]
-    better = {(index[row["version"]], index[row["other"]]) for row in chosen if row["is_better"]}
-    out = []
-    for row in chosen:
-        i, j = index[row["version"]], index[row["other"]]
-        relation, through = _relation(i, j, better, len(index))
-        numbers = {name: rounded(row[name]) for name in ("difference", "lo", "hi", "se", "df", "gstar")}
-        out.append(Pair(version=i, other=j, relation=relation, through=through, **numbers))
-    return tuple(sorted(out, key=lambda pair: (pair.version, pair.other)))
-
-
-def _relation(i: int, j: int, better: set[tuple[int, int]], k: int) -> tuple[str, int | None]:
-    if (i, j) in better:
-        return BETTER, None
-    if (j, i) in better:
-        return WORSE, None
-    for z in range(k):
-        # Both separations hold under one family-wise error, so their chain holds as well.
-        if (i, z) in better and (z, j) in better:
-            return BETTER_THROUGH, z
-        if (j, z) in better and (z, i) in better:
-            return WORSE_THROUGH, z
-    return UNTOLD, None
 
 
 def _strata(table: list[dict[str, Any]], headline: str) -> tuple[Stratum, ...]:

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 from evalpipe.contracts.metrics import BY_NAME
+from evalpipe.report import assignment
 from evalpipe.report import format as fmt
 from evalpipe.report.format import unit_of
+from evalpipe.report.grouped import little_in_common
 from evalpipe.report.model import Caveat, Evidence
+from evalpipe.report.naming import why_unavailable
 from evalpipe.report.phrases import check_effect, reasons
 from evalpipe.report.records import ALL
-from evalpipe.report.words import why_unavailable
 
 LINES = 5
 _POWER = 0.8
@@ -29,7 +31,7 @@ def not_concluded(ev: Evidence) -> tuple[Caveat, ...]:
     found = [caveat for rule in _RULES if (caveat := rule(ev)) is not None]
     if _ties(ev) is None:
         return (*found[: LINES - 1], _scope(ev))
-    # At most two rules stand before the ties, so the ties are always among the first five.
+    # At most three of the rules before the ties can hold at once, so the ties are always among the first five.
     return tuple(found[:LINES])
 
 
@@ -51,17 +53,40 @@ def _suspect(ev: Evidence) -> Caveat | None:
 
 
 def _observational(ev: Evidence) -> Caveat | None:
-    if ev.basis is None or ev.basis.design != "observational":
+    if not assignment.is_observational(ev):
         return None
-    text = "Traffic was not assigned at random, so a version is associated with its number and with whoever chose it."
+    text = (
+        "Traffic was not assigned at random, so a version is associated with its number and with whoever chose it, "
+        "and for what. Only the strata are held equal."
+    )
     return Caveat("observational", "That the version caused the difference.", text)
 
 
-def _ties(ev: Evidence) -> Caveat | None:
-    leading = ev.leading
-    if len(leading) < 2:
+def _unverified(ev: Evidence) -> Caveat | None:
+    """Where nothing contradicts an assignment at random it is still only a claim."""
+    if not (ev.headline or ev.groups) or assignment.is_observational(ev):
         return None
-    gaps = [pair.se for pair in ev.pairs if pair.se is not None and pair.version in leading and pair.other in leading]
+    return Caveat("assignment", "That versions were assigned at random.", assignment.unverified(ev))
+
+
+def _groups(ev: Evidence) -> Caveat | None:
+    if not ev.groups:
+        return None
+    text = f"{little_in_common(ev)}. An order holds inside its group and for that work only."
+    return Caveat("groups", "Who is best over all traffic.", text)
+
+
+def _ties(ev: Evidence) -> Caveat | None:
+    tied = [(ev.leading, ev.pairs), *((group.leading, group.pairs) for group in ev.groups)]
+    tied = [(leading, pairs) for leading, pairs in tied if len(leading) >= 2]
+    if not tied:
+        return None
+    gaps = [
+        pair.se
+        for leading, pairs in tied
+        for pair in pairs
+        if pair.se is not None and pair.version in leading and pair.other in leading
+    ]
     text = "Not being told apart is absence of evidence"
     if gaps:
         # Methods, power: z for the level and for 80 % power, on the pair's own standard error.
@@ -163,5 +188,5 @@ def _dot(text: str) -> str:
 
 
 _RULES: tuple[Callable[[Evidence], Caveat | None], ...] = (
-    _suspect, _observational, _ties, _slices, _confounded, _uncalibrated, _missing,
+    _suspect, _observational, _unverified, _groups, _ties, _slices, _confounded, _uncalibrated, _missing,
 )  # fmt: skip

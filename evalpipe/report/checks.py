@@ -36,6 +36,10 @@ def checks_chip(ev: Evidence) -> tuple[str, str]:
     return "ok", f"{fmt.plural(len(checks), 'check')} passed"
 
 
+#: Checks that pass on their limit or above it; the others pass on it or below it.
+LOWER_LIMITS = frozenset({"srm", "balance", "positivity", "support_share"})
+#: Checks whose value is a p-value.
+P_VALUES = frozenset({"srm", "balance"})
 _WORST = ("suspect", "inconclusive", "unavailable", "ok")
 
 
@@ -67,4 +71,9 @@ def _value_text(group: list[Check]) -> str:
         return ""
     low, high = fmt.number(min(values)), fmt.number(max(values))
     text = low if low == high else f"{low} to {high}"
-    return f"{text}, limit {fmt.number(limits.pop())}" if len(limits) == 1 else text
+    if group[0].check in P_VALUES:
+        text = f"p {text}"
+    if len(limits) != 1:
+        return text
+    side = "at least" if group[0].check in LOWER_LIMITS else "at most"
+    return f"{text}, {side} {fmt.number(limits.pop())} passes"

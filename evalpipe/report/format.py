@@ -102,11 +102,15 @@ def level(value: float | None, lo: float | None, hi: float | None, unit: Unit) -
     """A level (not a difference) with its interval, such as ``61.3% [58.1, 64.4]``."""
     if value is None:
         return UNAVAILABLE
-    places = 1 if unit is PP else 2
-    number = f"{value * unit.scale:.{places}f}{'%' if unit is PP else ''}"
+    places, number = 1 if unit is PP else 2, level_value(value, unit)
     if lo is None or hi is None:
         return f"{number} [interval unavailable]"
     return f"{number} [{lo * unit.scale:.{places}f}, {hi * unit.scale:.{places}f}]"
+
+
+def level_value(value: float, unit: Unit) -> str:
+    """A level without its interval, such as ``61.3%``."""
+    return f"{value * unit.scale:.1f}%" if unit is PP else f"{value * unit.scale:.2f}"
 
 
 def count(value: int | None) -> str:

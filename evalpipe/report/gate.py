@@ -12,8 +12,8 @@ from typing import Any
 
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.criteria.model import GateCriterion
-from evalpipe.report.format import Unit, count, listed, places_for, plural, signed, unit_of
-from evalpipe.report.frames import Labels, ReportInputs, rounded, rows
+from evalpipe.report.format import MINUS, Unit, count, listed, places_for, plural, signed, unit_of
+from evalpipe.report.frames import Labels, ReportInputs, rounded, rows, window_of
 from evalpipe.report.phrases import reasons
 from evalpipe.report.records import Gate, GateRow
 
@@ -23,6 +23,10 @@ UNDECIDED = "Readiness is not determined: the gate was not decided for this pair
 STRICTER = (
     "This gate compares one declared pair; the comparison below asks about every pair at once and is "
     "therefore stricter."
+)
+OBSERVED = (
+    "Traffic was not assigned at random, so a verdict speaks of the sessions that each version was given, "
+    "not of what a switch would do."
 )
 #: One-sided error rate of a gate, by the contract of analysis.gates.
 ALPHA = 0.05
@@ -56,10 +60,14 @@ def build_gate(inputs: ReportInputs, labels: Labels, sessions: dict[str, int]) -
         return Gate(candidate, baseline, None, UNDECLARED, "", None, None, ())
     if candidate is None or baseline is None:
         return Gate(candidate, baseline, None, UNNAMED, "", None, None, ())
+    here = window_of(inputs)
     decided = [
         row
         for row in rows(inputs.tables, "analysis.gates")
-        if row["candidate"] == inputs.candidate and row["baseline"] == inputs.baseline
+        if row["candidate"] == inputs.candidate
+        and row["baseline"] == inputs.baseline
+        # Decisions are appended for ever: one of another window or measurement speaks of other numbers.
+        and (row["as_of"], row["window_name"], row["measurement"]) == (here.as_of, here.window, here.measurement)
     ]
     if not decided:
         return Gate(candidate, baseline, None, UNDECIDED, "", None, None, ())
@@ -150,11 +158,28 @@ def kind_text(row: GateRow) -> str:
 
 def natural(row: GateRow) -> tuple[float, float, float] | None:
     """Estimate, lower and upper end in the metric's own sign; None where a number is missing."""
-    if row.estimate is None or row.lower is None or row.upper is None:
+    return natural_ends(row.metric, row.estimate, row.lower, row.upper)
+
+
+def natural_ends(
+    metric: str, estimate: float | None, lower: float | None, upper: float | None
+) -> tuple[float, float, float] | None:
+    """Numbers that are signed so that positive is better, in the metric's own sign.
+
+    Args:
+        metric: Name of the metric.
+        estimate, lower, upper: As ``analysis.gates`` holds them, in units of the metric.
+    """
+    if estimate is None or lower is None or upper is None:
         return None
-    if BY_NAME[row.metric].is_higher_better:
-        return row.estimate, row.lower, row.upper
-    return -row.estimate, -row.upper, -row.lower
+    if BY_NAME[metric].is_higher_better:
+        return estimate, lower, upper
+    return -estimate, -upper, -lower
+
+
+def better_side(metric: str) -> str:
+    """Which sign of a change is an improvement, in words."""
+    return "a rise (+)" if BY_NAME[metric].is_higher_better else f"a fall ({MINUS})"
 
 
 def _margin_places(unit: Unit) -> int:

@@ -15,6 +15,8 @@ from evalpipe.report.frames import ReportInputs, rounded, rows
 from evalpipe.report.phrases import check_title, entity_title
 from evalpipe.report.records import Check, EntityCount, Health, Leak, QuarantineCount, SourceRows
 
+#: Rows of ``analysis.diagnostics`` that state a group of versions; they check nothing.
+SUPPORT_GROUP = "support_group"
 _BALANCE = ("rows_read", "rows_kept", "rows_noise", "rows_quarantined")
 
 
@@ -82,4 +84,5 @@ def _checks(table: list[dict[str, Any]]) -> tuple[Check, ...]:
             detail=clean_label(row["detail"]),
         )
         for row in sorted(table, key=lambda row: (row["check_name"], row["subject"]))
+        if row["check_name"] != SUPPORT_GROUP
     )

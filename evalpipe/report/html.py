@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from evalpipe.report import capabilities, checks, views, words
+from evalpipe.report import capabilities, checks, grouped, views
 from evalpipe.report import format as fmt
 from evalpipe.report import gate as gates
 from evalpipe.report.format import unit_of
@@ -118,7 +118,10 @@ def _context(report: Report) -> dict[str, Any]:
         "k": k,
         "metric": metric,
         "unit": unit_of(metric.name),
-        "reference": words.reference_text(ev),
+        "comparison_intro": views.comparison_intro(ev),
+        "shared": grouped.group_rows(ev),
+        "groups_note": grouped.note(ev),
+        "has_panels": any(e.is_shown for e in ev.estimates),
         "forest_axis": Markup(forest.axis(domain, unit_of(metric.name), *_directions(ev))),
         "comparison_title": views.comparison_title(ev),
         "common_flag": views.common_flag(ev),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evalpipe.report import capabilities, checks, views, words
+from evalpipe.report import capabilities, checks, grouped, views
 from evalpipe.report import format as fmt
 from evalpipe.report import gate as gates
 from evalpipe.report.format import unit_of
@@ -26,7 +26,7 @@ def to_markdown(report: Report) -> str:
     out += [" · ".join(f"{fact.label}: {_safe(fact.value)}" for fact in views.facts(ev)), ""]
     out += ["## What may not be concluded", ""]
     out += [f"- **{_safe(caveat.lead)}** {_safe(caveat.text)}" for caveat in report.not_concluded]
-    out += ["", *_gate(ev), *_comparison(report), *_capabilities(ev), *_health(ev), "## Methods", ""]
+    out += ["", *_gate(ev), *_groups(ev), *_comparison(report), *_capabilities(ev), *_health(ev), "## Methods", ""]
     out += [f"{n}. **{_safe(note.lead)}** {_safe(note.text)}" for n, note in enumerate(report.notes, start=1)]
     out += ["", *_table(("provenance", "value"), [(name, value) for name, value in report.provenance])]
     return "\n".join(out)
@@ -42,21 +42,53 @@ def _gate(ev: Evidence) -> list[str]:
     out += [f"**{gate.verdict.upper()}**: {_safe(gate.sentence)}", ""]
     level = fmt.percent(1 - 2 * gates.ALPHA, 0)
     rows = [
-        (f"{c.title} ({c.demand})", c.row.verdict.upper(), f"{c.change} {c.interval}".strip(), c.row.reading)
+        (
+            f"{c.title} ({c.demand}; {c.better} is better)",
+            c.row.verdict.upper(),
+            f"{c.change} {c.interval}".strip(),
+            c.row.reading,
+        )
         for c in views.gate_rows(ev)
     ]
     return [*out, *_table(("criterion", "result", f"change [{level}]", "reading"), rows)]
 
 
+def _groups(ev: Evidence) -> list[str]:
+    shared = grouped.group_rows(ev)
+    if not shared:
+        return []
+    level = fmt.percent(1 - ev.alpha, 0)
+    out = ["## Who can be told apart, by the work they share", "", _safe(grouped.note(ev)), ""]
+    rows = [(g.group.title, g.leading, str(len(g.versions)), g.told, g.sessions) for g in shared]
+    out += _table(("work", "leading set", "versions", "pairs told apart", "sessions"), rows, right={2, 3, 4})
+    for g in shared:
+        names = [(ev.versions[v.index].label, v) for v in g.versions]
+        out += [f"### {_safe(g.group.title)}", ""]
+        out += _table(
+            ("version", "leading set", f"level [{level}]", f"against the group [{level}]", "all at once", "sessions"),
+            [(n, "yes" if v.is_leading else "no", v.rate, v.shift, v.simultaneous, v.sessions) for n, v in names],
+            right={2, 3, 4, 5},
+        )
+        told = [line for line in g.pairs if line.is_told]
+        if told:
+            out += _table(
+                ("version", "is better than", f"by [{level}]"),
+                [(ev.versions[p.first].label, ev.versions[p.second].label, p.text) for p in told],
+                right={2},
+            )
+        left = len(g.pairs) - len(told)
+        out += [f"{fmt.plural(left, 'pair')} cannot be told apart." if left else "Every pair is told apart.", ""]
+    return out
+
+
 def _comparison(report: Report) -> list[str]:
     ev = report.evidence
-    metric, k = ev.metric(ev.headline_metric), len(ev.headline)
-    unit, level = unit_of(metric.name), fmt.percent(1 - ev.alpha, 0)
+    k = len(ev.headline)
+    unit, level = unit_of(ev.headline_metric), fmt.percent(1 - ev.alpha, 0)
     out = [f"## {views.comparison_title(ev)}", ""]
     if not ev.versions:
         return [*out, "No version has an estimate in this window.", ""]
-    against = _safe(words.reference_text(ev))
-    out += [f"Change in {metric.title.lower()} if all traffic went to this version, against {against}.", ""]
+    out += [_safe(views.comparison_intro(ev)) if k else "No version has an estimate over all traffic.", ""]
     if note := views.common_flag(ev):
         out += [_safe(note), ""]
     if report.raw_note:
@@ -83,6 +115,8 @@ def _comparison(report: Report) -> list[str]:
         for row in views.forest_rows(ev)
     ]
     out += _table(head, rows, right={1, 2, 5, 6})
+    if not k:
+        return out
     out += ["Versions that share a letter cannot be told apart.", ""]
     levels = [(row.version.label, row.level, row.raw_rate, row.raw_rank, row.missing) for row in views.level_rows(ev)]
     titles = ("version", f"level [{level}]", "plain rate (descriptive)", "its rank", "no outcome")
@@ -91,7 +125,7 @@ def _comparison(report: Report) -> list[str]:
 
 def _capabilities(ev: Evidence) -> list[str]:
     out = ["## Headline and capabilities, by scenario", ""]
-    if not ev.headline:
+    if not any(e.is_shown for e in ev.estimates):
         return [*out, "No version has an estimate in this window, so no scenario is shown.", ""]
     shown = capabilities.focus(ev)
     if len(shown) < len(ev.versions):

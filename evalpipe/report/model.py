@@ -14,6 +14,7 @@ from evalpipe.report.records import (
     Basis,
     Estimate,
     Gate,
+    Group,
     Health,
     Metric,
     Pair,
@@ -55,9 +56,11 @@ class Evidence:
     estimates: tuple[Estimate, ...]
     pairs: tuple[Pair, ...]
     strata: tuple[Stratum, ...]
+    groups: tuple[Group, ...]
     gate: Gate
     health: Health
     compare_by: tuple[str, ...]
+    declared_design: str
     min_sessions: int
     min_support: float
     alpha: float

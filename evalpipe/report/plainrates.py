@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from evalpipe.report import format as fmt
 from evalpipe.report.model import Evidence
+from evalpipe.report.naming import difference
 from evalpipe.report.records import BETTER
-from evalpipe.report.words import difference
 
 _WHY = "A plain rate also measures which sessions a version was given"
 

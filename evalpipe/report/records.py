@@ -147,6 +147,24 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Versions that did the same work, where no work is common to all.
+
+    Attributes:
+        slice: Its slice. title: the slice in words. n_sessions: sessions of its versions.
+        versions: Indices, best estimate first. leading: those that none is shown to be better than.
+        pairs: Its ordered pairs on the headline metric.
+    """
+
+    slice: str
+    title: str
+    n_sessions: int
+    versions: tuple[int, ...]
+    leading: tuple[int, ...]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GateRow:
     """One declared criterion. ``estimate``, ``lower``, ``upper`` are signed so that positive is better."""
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evalpipe.contracts.metrics import BY_NAME
+from evalpipe.report import assignment
 from evalpipe.report import format as fmt
 from evalpipe.report import gate as gates
 from evalpipe.report.checks import checks_chip
 from evalpipe.report.format import unit_of
 from evalpipe.report.model import Evidence
-from evalpipe.report.phrases import phrase, reasons
+from evalpipe.report.naming import difference, reference_text, why_unavailable
+from evalpipe.report.phrases import reasons
 from evalpipe.report.records import (
     ALL,
     BETTER,
@@ -25,7 +27,6 @@ from evalpipe.report.records import (
     GateRow,
     Version,
 )
-from evalpipe.report.words import difference, reference_text, why_unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class GateCells:
     row: GateRow
     title: str
     demand: str
+    better: str
     change: str
     interval: str
 
@@ -92,16 +94,20 @@ class PairCells:
 
 def facts(ev: Evidence) -> tuple[Fact, ...]:
     """The facts under the answer."""
-    rows = ev.headline
+    inside = [ev.at(ev.headline_metric, group.slice, i) for group in ev.groups for i in group.versions]
+    rows = ev.headline or tuple(row for row in inside if row is not None)
     users = [row.n_users for row in rows]
     out = [
         Fact("Sessions", fmt.count(sum(row.n_sessions for row in rows))),
         Fact("Users per version", _range(users)),
-        Fact("Versions compared", fmt.count(len(rows))),
+        Fact("Versions compared", fmt.count(len({row.version for row in rows}))),
     ]
+    if ev.groups:
+        out.append(Fact("Compared in", fmt.plural(len(ev.groups), "group")))
     if ev.basis is not None:
-        out.append(Fact("Assignment", phrase("designs", ev.basis.design)))
-        out.append(Fact("Compared with", f"{reference_text(ev)} ({ev.basis.reference})"))
+        out.append(Fact("Assignment", assignment.stated(ev)))
+        target = reference_text(ev) if ev.headline else "the average of each group" if ev.groups else "nothing"
+        out.append(Fact("Compared with", f"{target} ({ev.basis.reference})"))
     verdict = ev.gate.verdict
     out.append(Fact("Gate", verdict.upper() if verdict else "NOT DETERMINED", verdict or "unavailable"))
     status, words = checks_chip(ev)
@@ -126,7 +132,11 @@ def gate_rows(ev: Evidence) -> tuple[GateCells, ...]:
             places = fmt.places_for(ends[1], ends[2], unit)
             change = f"{fmt.signed(ends[0], unit, places)}{unit.suffix}"
             interval = fmt.interval(ends[1], ends[2], unit, places)
-        out.append(GateCells(row, BY_NAME[row.metric].title, gates.kind_text(row), change, interval))
+        out.append(
+            GateCells(
+                row, BY_NAME[row.metric].title, gates.kind_text(row), gates.better_side(row.metric), change, interval
+            )
+        )
     return tuple(out)
 
 
@@ -138,11 +148,12 @@ def gate_note(ev: Evidence) -> str:
     superior = any(r.metric == ev.headline_metric and r.lower is not None and r.lower > 0 for r in ev.gate.rows)
     if superior and pair is not None and pair.relation == UNTOLD:
         pair_note = f" Here the candidate is better in the gate and cannot be told apart below: {gates.STRICTER}"
+    observed = f" {gates.OBSERVED}" if assignment.is_observational(ev) else ""
     level = fmt.percent(1 - 2 * gates.ALPHA, 0)
     side = fmt.percent(1 - gates.ALPHA, 0)
     return (
         f"Bars are {level} intervals, so each end is a one-sided {side} bound. The red line is the declared margin, "
-        f"the thin line is no change, and right is better in every row.{pair_note or ' ' + gates.STRICTER}"
+        f"the thin line is no change, and right is better in every row.{pair_note or ' ' + gates.STRICTER}{observed}"
     )
 
 
@@ -195,6 +206,17 @@ def common_flag(ev: Evidence) -> str:
 def comparison_title(ev: Evidence) -> str:
     """Heading of the comparison."""
     return f"Net improvement of the {len(ev.headline)} versions" if ev.headline else "Net improvement"
+
+
+def comparison_intro(ev: Evidence) -> str:
+    """What the numbers of the comparison are; not what a switch would do where traffic was only observed."""
+    title, target = ev.metric(ev.headline_metric).title.lower(), reference_text(ev)
+    if assignment.is_observational(ev):
+        return (
+            f"Difference in {title} between this version and {target}, with nothing but the strata held equal. "
+            "What a switch would change is not known, because versions were not assigned at random."
+        )
+    return f"Change in {title} if all traffic went to this version, against {target}."
 
 
 def level_rows(ev: Evidence) -> tuple[LevelCells, ...]:

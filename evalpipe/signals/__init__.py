@@ -7,8 +7,17 @@ masking, estimation (``inference``) or what a signal is called (``contracts``). 
 """
 
 from evalpipe.signals.digest import extraction_digest
+from evalpipe.signals.ledger import ledger_receipt
 from evalpipe.signals.outcomes import session_outcomes
 from evalpipe.signals.part import SignalsPart, extract_part
 from evalpipe.signals.prices import Prices, load_prices
 
-__all__ = ["Prices", "SignalsPart", "extract_part", "extraction_digest", "load_prices", "session_outcomes"]
+__all__ = [
+    "Prices",
+    "SignalsPart",
+    "extract_part",
+    "extraction_digest",
+    "ledger_receipt",
+    "load_prices",
+    "session_outcomes",
+]

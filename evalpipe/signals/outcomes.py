@@ -15,6 +15,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.render import conform, polars_schema
 from evalpipe.contracts.signals import BY_NAME, SEMANTIC_SIGNALS
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
 from evalpipe.criteria.model import Criteria, OutcomesCriteria
 from evalpipe.signals.ledger import with_assignment
@@ -55,16 +56,17 @@ def session_outcomes(
         ledger: The assignment ledger (``LEDGER``).
 
     Returns:
-        One row a session. Where a metric does not apply, numerator and denominator are null
-        (unknown) or 0 (nothing to count).
+        One row a session, but none for those whose consent is withdrawn: their text is gone, and a
+        session in which nobody said anything would count as one without complaint. Where a metric
+        does not apply, numerator and denominator are null (unknown) or 0 (nothing to count).
 
     Raises:
         EvalpipeError: ``INVALID_OUTCOMES`` when a session has no features.
     """
     rules = criteria.outcomes
-    rows = with_assignment(sessions, ledger).join(
-        features, on="session_id", how="left", maintain_order="left", suffix="_counted"
-    )
+    kept = sessions.filter(pl.col("consent").fill_null("") != CONSENT_WITHDRAWN)
+    rows = with_assignment(kept, ledger)
+    rows = rows.join(features, on="session_id", how="left", maintain_order="left", suffix="_counted")
     n_bare = rows["scenario"].null_count()
     if n_bare:
         raise EvalpipeError("INVALID_OUTCOMES", f"{n_bare} sessions have no features", where="signals.session_features")

@@ -4,7 +4,7 @@ Belongs here: finding files, undoing their wrapping, recognising and reading for
 for every record. Does not belong here: masking, signals, or any judgement of what a session is worth.
 """
 
-from evalpipe.sources.discover import discover, fingerprint, plan_batches
+from evalpipe.sources.discover import begins_with, discover, fingerprint, plan_batches
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.parse import parse_batch
 from evalpipe.sources.registry import reader_versions
@@ -14,6 +14,7 @@ __all__ = [
     "Chunk",
     "ReadOptions",
     "SourceFile",
+    "begins_with",
     "discover",
     "fingerprint",
     "parse_batch",

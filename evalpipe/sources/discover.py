@@ -79,6 +79,26 @@ def _unread(path: Path, code: str) -> SourceFile:
     return SourceFile(path, 0, name, code)
 
 
+def begins_with(file: SourceFile, digest: str, n_bytes: int) -> bool:
+    """Whether a file begins with all the bytes of another, as a log does that has grown.
+
+    Args:
+        file: A file as fingerprinted.
+        digest, n_bytes: Digest and size of the other, which must not be empty.
+    """
+    if not 0 < n_bytes < file.n_bytes:
+        return False
+    found = hashlib.blake2b(digest_size=16)
+    try:
+        with file.path.open("rb", buffering=0) as stream:
+            while n_bytes and (block := stream.read(min(_BLOCK, n_bytes))):
+                found.update(block)
+                n_bytes -= len(block)
+    except OSError:
+        return False
+    return not n_bytes and found.hexdigest() == digest
+
+
 def plan_batches(files: Sequence[SourceFile], max_bytes: int) -> list[Batch]:
     """Pack files, in path order, into batches of about ``max_bytes`` on disk.
 

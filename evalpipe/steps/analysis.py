@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
 
 import polars as pl
 
@@ -19,10 +19,14 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import StepResult
+from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
 
 _NUMBERS = "analysis.net_improvement"
+
+#: As-of days that a run makes anew when late sessions changed their window.
+AS_OF_DAYS_BACK = 35
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +75,45 @@ def open_window(context: Context, as_of: date, name: str) -> Window | None:
     return Window(as_of, name, start, end, manifests)
 
 
+def require_one_key(window: Window) -> None:
+    """Refuse a window whose slices were masked under different keys.
+
+    A user has another pseudonym under each key, so one person would count as two.
+
+    Args:
+        window: An open window.
+
+    Raises:
+        EvalpipeError: ``MIXED_KEYS``, with the days to recompute.
+    """
+    keys = [m.inputs["key"] for m in window.manifests]
+    n_other = sum(key != keys[-1] for key in keys)
+    if n_other:
+        raise EvalpipeError(
+            "MIXED_KEYS",
+            f"{n_other} of {len(keys)} days have another key than {window.manifests[-1].key.day}.",
+            where=f"window {window.name} of {window.as_of}",
+            fix=f"Recompute them: evalpipe backfill {window.start}..{window.end}",
+        )
+
+
 def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> StepResult:
     """Score as-of days whose window changed.
 
-    A published number that changes is appended to ``analysis.corrections`` with both receipts.
+    A published number that changes is appended to ``analysis.corrections`` with both receipts. An
+    analysis that contradicts itself or breaks a rule of precision is refused: the as-of day keeps its
+    old one, and the others are made.
 
     Args:
         context: The open home.
         as_of_days: As-of days in order.
         window: ``all``, or a number of days such as ``28d``.
+
+    Raises:
+        EvalpipeError: ``MIXED_KEYS``.
     """
     result = StepResult("analysis")
-    days = list(as_of_days)
+    days = sorted(set(as_of_days))
     bar = sink()
     bar.start("analysis", len(days), "days")
     for day in days:
@@ -91,11 +122,13 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
         if opened is None:
             result.absent.append(day)
             continue
+        require_one_key(opened)
         key = analysis_key(context, day, window)
-        inputs = {f"outcomes {m.key.day}": m.content for m in opened.manifests}
+        inputs = _inputs(opened)
         old = context.lake.manifest(key)
         code_version = context.versions.code["analysis"]
-        if old is not None and old.code_version == code_version and dict(old.inputs) == inputs:
+        is_whole = old is not None and context.lake.damage(old) is None
+        if old is not None and is_whole and old.code_version == code_version and dict(old.inputs) == inputs:
             result.fresh[day] = old
             continue
         outcomes = context.lake.read("signals.session_outcomes", opened.manifests)
@@ -108,15 +141,30 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
             window_start=opened.start,
             window_end=opened.end,
         )
-        old_numbers = context.lake.read(_NUMBERS, [old]) if old is not None else None
         folder = context.lake.staging_folder(key)
         staged = [
             stage_part(name, tables[name], folder, "all")
             for name in STEP_TABLES["analysis"]
             if not tables[name].is_empty()
         ]
-        stats = {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())}
-        if old is not None and old_numbers is not None:
+        agreement = analysis.coherence(tables[_NUMBERS])
+        try:
+            profiles = judged(f"as-of day {day}, window {window}", staged)
+            if not agreement.holds:
+                what = f"as-of day {day}, window {window}: {asdict(agreement)}"
+                raise EvalpipeError("ESTIMATES_INCOHERENT", what, where=_NUMBERS)
+        except EvalpipeError as error:
+            context.lake.discard(key)
+            result.red[day] = error
+            continue
+        stats = {
+            "n_sessions": outcomes.height,
+            "n_settled": int(outcomes["is_settled"].sum()),
+            "coherence": asdict(agreement),
+            PROFILES: profiles,
+        }
+        if old is not None and is_whole:
+            old_numbers = context.lake.read(_NUMBERS, [old])
             # Appended first: the file is named by its content, so a run that is killed here appends it
             # again in vain, while one killed after the commit would never know that a number moved.
             content = Manifest(key, inputs, code_version, tuple(item.part for item in staged)).content
@@ -125,6 +173,72 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
         result.made[day] = context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats=stats)
     bar.finish("analysis")
     return result
+
+
+def _inputs(window: Window) -> dict[str, str]:
+    return {f"outcomes {m.key.day}": m.content for m in window.manifests}
+
+
+def stale_as_of_days(context: Context) -> list[date]:
+    """Trailing analyses of the last weeks whose window changed since they were made, as with late files.
+
+    Older ones wait for ``backfill``, so that a late file does not recompute years.
+    """
+    window = trailing_name(context)
+    limit = context.as_of - timedelta(days=AS_OF_DAYS_BACK)
+    out: list[date] = []
+    for manifest in context.lake.manifests("analysis"):
+        day = manifest.key.day
+        if manifest.key != analysis_key(context, day, window) or not limit <= day <= context.as_of:
+            continue
+        opened = open_window(context, day, window)
+        if (_inputs(opened) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
+            out.append(day)
+    return out
+
+
+def outdated(context: Context, manifest: Manifest) -> str | None:
+    """Why an analysis no longer says what the sessions of this home say, or ``None``.
+
+    Args:
+        context: The open home.
+        manifest: An analysis under the measurement in force.
+
+    Returns:
+        One sentence: its logic, a slice of its window, or the end of its window is older than what is
+        there now.
+    """
+    if manifest.code_version != context.versions.code["analysis"]:
+        return "it was made by an older version of the estimates"
+    name = manifest.key.variant[-1].removeprefix("w=")
+    opened = open_window(context, manifest.key.day, name)
+    now = _inputs(opened) if opened else {}
+    changed = sorted(set(now.items()) ^ set(manifest.inputs.items()))
+    if changed:
+        days = sorted({item[0].removeprefix("outcomes ") for item in changed})
+        return f"{len(days)} days of its window changed since, the first {days[0]}"
+    last = max(day for item in manifest.inputs if (day := date.fromisoformat(item.removeprefix("outcomes "))))
+    end = manifest.key.day - timedelta(days=context.criteria.estimand.settle_days)
+    newer = [
+        day
+        for day in outcome_days_available(context)
+        if day > max(last, end) and (m := context.lookup("outcomes", day)) and m.stats.get("n_settled")
+    ]
+    return f"{len(newer)} settled days came after its window, the last {newer[-1]}" if newer else None
+
+
+def require_current(context: Context, manifest: Manifest) -> None:
+    """Refuse to decide on an analysis that later sessions have overtaken.
+
+    Raises:
+        EvalpipeError: ``STALE_RESULT``.
+    """
+    reason = outdated(context, manifest)
+    if reason is not None:
+        what = f"the analysis of {manifest.key.day} cannot be decided on: {reason}"
+        window = manifest.key.variant[-1].removeprefix("w=")
+        fix = f"Run: evalpipe backfill {manifest.key.day}..{context.as_of} --window {window}"
+        raise EvalpipeError("STALE_RESULT", what, where=str(manifest.key), fix=fix)
 
 
 def latest(context: Context, window: str | None = None) -> Manifest | None:
@@ -147,6 +261,12 @@ def tables_of(context: Context, manifest: Manifest) -> dict[str, pl.DataFrame]:
     return {name: context.lake.read(name, [manifest]) for name in STEP_TABLES["analysis"]}
 
 
+def versions_of(context: Context, manifest: Manifest) -> list[str]:
+    """Labels of the versions that an analysis speaks of."""
+    labels: list[str] = context.lake.read(_NUMBERS, [manifest], ["version"])["version"].unique().sort().to_list()
+    return labels
+
+
 def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: str) -> pl.DataFrame:
     """Decide the gates of the criteria on one analysis, and append the decision.
 
@@ -158,7 +278,11 @@ def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: s
 
     Returns:
         ``analysis.gates`` rows of this decision.
+
+    Raises:
+        EvalpipeError: ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
+    require_current(context, manifest)
     decided = analysis.decide_gates(tables_of(context, manifest), context.criteria, candidate, baseline)
     context.lake.append("analysis.gates", decided)
     return decided
@@ -172,17 +296,20 @@ def make_scorecard(context: Context, version: str) -> Manifest:
         version: Label of the version.
 
     Raises:
-        EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label.
+        EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label,
+            ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
     source = latest(context)
     if source is None:
         raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
+    require_current(context, source)
     card = analysis.scorecard(tables_of(context, source), version)
     key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
     code_version = context.versions.code["scorecard"]
     inputs = {"analysis": source.content}
     old = context.lake.manifest(key)
-    if old is not None and old.code_version == code_version and dict(old.inputs) == inputs:
+    is_whole = old is not None and context.lake.damage(old) is None
+    if old is not None and is_whole and old.code_version == code_version and dict(old.inputs) == inputs:
         return old
     staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
     return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})

@@ -12,20 +12,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+
+import polars as pl
 
 from evalpipe import criteria as criteria_files
 from evalpipe import masking, signals, sources
 from evalpipe.criteria.model import Criteria
 from evalpipe.engines import LocalEngine
 from evalpipe.locations import data_dir
+from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
+from evalpipe.steps import ledger
+from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
-from evalpipe.store.landing import DayInput, Landing
+from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
 from evalpipe.store.plan import Plan, Versions, plan
+from evalpipe.store.winners import DayInput
 
 #: Version of each step's logic. Raise it when the same input would give other rows; criteria, rule
 #: sets, patterns and readers have digests of their own and need no raise here.
@@ -34,7 +40,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "2",
     "outcomes": "2",
-    "analysis": "1",
+    "analysis": "2",
     "scorecard": "1",
 }
 
@@ -48,12 +54,32 @@ def code_versions(criteria: Criteria, prices: str) -> dict[str, str]:
     """
     return {
         "raw": LOGIC["raw"],
-        "masked": f"{LOGIC['masked']}+{masking.ruleset_digest()[:8]}.{criteria.sub_hash('masking')[:8]}",
+        "masked": f"{LOGIC['masked']}+{_masking_digest(criteria)[:8]}.{criteria.sub_hash('masking')[:8]}",
         "signals": f"{LOGIC['signals']}+{criteria.sub_hash('extraction')}",
         "outcomes": f"{LOGIC['outcomes']}+{criteria.sub_hash('extraction')}.{criteria.sub_hash('outcomes')}.{prices}",
         "analysis": f"{LOGIC['analysis']}+{criteria.measurement}",
         "scorecard": f"{LOGIC['scorecard']}+{criteria.measurement}",
     }
+
+
+def ruleset_folder(criteria: Criteria) -> Path:
+    """Folder of the masking rule set that criteria put in force."""
+    return data_dir() / "masking" / criteria.masking.ruleset
+
+
+def _masking_digest(criteria: Criteria) -> str:
+    return digest_of([masking.ruleset_digest(ruleset_folder(criteria)), _validators_digest()])
+
+
+@cache
+def _validators_digest() -> str:
+    """Digest of the code that accepts or rejects what a rule found.
+
+    Read from the source, since nothing is worse here than a validator that was mended while the days
+    that it had let through count as fresh. A changed comment masks days anew, in vain and seldom.
+    """
+    folder = Path(masking.validators.__file__).parent
+    return digest_of({path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.py"))})
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,39 @@ class Context:
         return prices_of(self.settings)
 
     @cached_property
+    def mask_plan(self) -> MaskPlan:
+        """How texts and ids are masked in this home."""
+        return MaskPlan(
+            key=self.key,
+            ruleset=ruleset_folder(self.criteria),
+            withhold_over_bytes=self.criteria.masking.withhold_over_bytes,
+        )
+
+    @cached_property
+    def assignments(self) -> pl.DataFrame:
+        """The assignment ledger, with tokens in place of ids."""
+        return ledger.load_assignments(self.settings.assignments, self.mask_plan)
+
+    @cached_property
+    def consent(self) -> pl.DataFrame:
+        """The consent ledger, ids as logged."""
+        return ledger.load_consent(self.settings.consent)
+
+    def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
+        """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
+        if step == "masked" and not self.consent.is_empty():
+            return {"consent": self._consent_digest}
+        if step == "outcomes" and not self.assignments.is_empty():
+            return {"assignments": signals.ledger_receipt(self.assignments, day)}
+        return {}
+
+    @cached_property
+    def _consent_digest(self) -> str:
+        # Keyed, because a manifest is no place for a digest that ids can be guessed from.
+        text = self.consent.unique().sort(pl.all(), nulls_last=True).write_csv(null_value="\x00")
+        return hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
+
+    @cached_property
     def landing(self) -> Landing:
         """The home's landing zone."""
         return Landing(self.settings.landing, self.lake.staging)
@@ -101,7 +160,8 @@ class Context:
             "analysis": (measurement,),
             "scorecard": (measurement,),
         }
-        return Versions(code_versions(self.criteria, self.prices.digest), variants, self.key_fingerprint)
+        versions = code_versions(self.criteria, self.prices.digest)
+        return Versions(versions, variants, self.key_fingerprint, rules_digest(), self._ledger_inputs)
 
     @property
     def key_fingerprint(self) -> str:
@@ -114,9 +174,9 @@ class Context:
         return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.secret, digest_size=32).digest()
 
     @property
-    def readers(self) -> str:
-        """Digest of the reader versions."""
-        return digest_of(sources.reader_versions())
+    def readers(self) -> dict[str, str]:
+        """Version of each reader, by name."""
+        return sources.reader_versions()
 
     def lookup(self, step: str, day: date) -> Manifest | None:
         """Committed manifest of a step and day under these versions."""
@@ -125,10 +185,16 @@ class Context:
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
         inputs = self.landing.day_inputs() if inputs is None else inputs
-        from evalpipe.steps.rejections import rejected_receipts
+        from evalpipe.steps.rejections import waiting_receipts
 
         receipts = {day: item.digest for day, item in inputs.items()}
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected_receipts(self.lake))
+        rejected = waiting_receipts(self.lake, self.landing, inputs)
+        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
+
+
+def today() -> date:
+    """The UTC day that has begun: the last that a home has a partition for."""
+    return datetime.now(UTC).date()
 
 
 def prices_of(settings: Settings) -> signals.Prices:
@@ -148,7 +214,11 @@ def load_criteria(name: str) -> Criteria:
 
 @contextmanager
 def open_context(
-    settings: Settings, *, as_of: date | None = None, engine: LocalEngine | None = None
+    settings: Settings,
+    *,
+    as_of: date | None = None,
+    engine: LocalEngine | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[Context]:
     """Open a home: make it if new, load criteria and key, start the engine.
 
@@ -156,12 +226,13 @@ def open_context(
         settings: Settings as loaded.
         as_of: Day on which the run stands; the last complete UTC day by default.
         engine: Where kernels run; a new one, closed on leaving, by default.
+        environ: Environment that may give the masking key; the process's own by default.
 
     Yields:
         The open context.
     """
     settings = open_home(settings)
-    key = masking.keys.load_or_create(settings.key_file, os.environ)
+    key = masking.keys.load_or_create(settings.key_file, os.environ if environ is None else environ)
     loaded = load_criteria(settings.criteria)
     with nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
         context = Context(settings, loaded, key, as_of or yesterday(), running)

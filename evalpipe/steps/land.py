@@ -5,17 +5,19 @@ Belongs here: batches, workers, commits. Does not belong here: formats (``source
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from evalpipe import sources
-from evalpipe.sources import Batch, ReadOptions
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.sources import Batch, ReadOptions, SourceFile
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import run_quietly
-from evalpipe.store.landing import LANDED, LandedPart, StagedBatch, stage_chunk
+from evalpipe.store.landing import LANDED, StagedBatch, stage_chunk
+from evalpipe.store.winners import LandedFile, LandedPart
 
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
 _RESTART_BYTES = 100_000_000
@@ -40,6 +42,43 @@ class LandingResult:
     days: set[date] = field(default_factory=set)
 
 
+def parse_day(text: str) -> date:
+    """A day as it is written, ``YYYY-MM-DD``.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT``.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise EvalpipeError(
+            "BAD_ARGUMENT", "a day is written YYYY-MM-DD", where=text, fix="Write a day such as 2026-01-05."
+        ) from None
+
+
+def require_days_of_home(first_day: date, start: date, end: date, option: str) -> None:
+    """Refuse days that a home cannot hold: before its first day, or after today (UTC).
+
+    Args:
+        first_day: First day of the home.
+        start, end: First and last day asked for.
+        option: What the days were given by, as the place of the error.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT``.
+    """
+    today = datetime.now(UTC).date()
+    if first_day <= start and end <= today:
+        return
+    asked = str(start) if start == end else f"{start}..{end}"
+    raise EvalpipeError(
+        "BAD_ARGUMENT",
+        f"{asked} is not within the days of this home, {first_day} to {today}",
+        where=option,
+        fix=f"Name days from {first_day} to {today}. An earlier first_day (evalpipe.toml) needs a new home.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     batch: Batch
@@ -59,14 +98,17 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
         Counts and the days touched.
 
     Raises:
-        EvalpipeError: ``SOURCE_NOT_FOUND``.
+        EvalpipeError: ``SOURCE_NOT_FOUND``; ``BAD_ARGUMENT`` for a day that the home cannot hold.
     """
     today = datetime.now(UTC).date()
+    if undated_as is not None:
+        require_days_of_home(context.settings.first_day, undated_as, undated_as, "--undated-as")
     landed_on = undated_as or today
     files = [sources.fingerprint(path) for path in sources.discover(paths)]
     known = context.landing.known_files(context.readers)
     fresh = {file.digest: file for file in files if file.digest not in known}
     batches = sources.plan_batches(list(fresh.values()), context.settings.batch_bytes)
+    landed = _landed_files(context, fresh)
     result = LandingResult(n_files=len(files), n_new_files=len(fresh), n_bytes=sum(f.n_bytes for f in fresh.values()))
     options = ReadOptions(
         first_day=context.settings.first_day,
@@ -80,13 +122,13 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
     bar = sink()
     bar.start("reading", result.n_bytes, "bytes")
     for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
-        context.landing.commit(
+        is_new = context.landing.commit(
             staged,
-            files=[(file.digest, file.n_bytes) for file in task.batch.files],
+            files=[landed[file.digest] for file in task.batch.files],
             readers=context.readers,
             landed_on=landed_on,
         )
-        for part in staged.parts:
+        for part in staged.parts if is_new else ():
             for name, rows in part.rows.items():
                 result.rows[name] += rows
             if part.rows.get("sessions"):
@@ -97,6 +139,18 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
         # Workers keep what their allocator once took; the next step starts with small ones.
         context.engine.close()
     return result
+
+
+def _landed_files(context: Context, fresh: Mapping[str, SourceFile]) -> dict[str, LandedFile]:
+    """Index rows of the new files, with the earlier copies that they begin with."""
+    places = {digest: str(file.path.absolute()) for digest, file in fresh.items()}
+    before = context.landing.copies_at(places.values()) if fresh else {}
+    out: dict[str, LandedFile] = {}
+    for digest, file in fresh.items():
+        copies = before.get(places[digest], ())
+        grown_from = tuple(old.digest for old in copies if sources.begins_with(file, old.digest, old.n_bytes))
+        out[digest] = LandedFile(digest, file.n_bytes, places[digest], grown_from)
+    return out
 
 
 def _weight_of(task: _Task) -> int:

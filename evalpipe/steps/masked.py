@@ -17,13 +17,14 @@ import polars as pl
 
 from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.locations import data_dir
+from evalpipe.contracts.render import empty
+from evalpipe.contracts.tables import TABLES
 from evalpipe.masking import MaskPlan
 from evalpipe.steps.context import Context
-from evalpipe.steps.slices import Committed, StepResult, run_days
+from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.store.lake import stage_part
-from evalpipe.store.landing import DayInput
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.winners import DayInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,14 @@ class _Task:
     folder: Path
     label: str
     n_bytes: int
+    consent: pl.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
 class _Out:
     staged: tuple[StagedPart, ...]
-    redactions: pl.DataFrame | None
-    leak: dict[str, Any] | None
-    is_clean: bool
+    redactions: pl.DataFrame
+    leak: dict[str, Any]
 
 
 def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, DayInput]) -> StepResult:
@@ -59,12 +60,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         What was made. A day whose leak check is red is refused (``LEAK_FOUND``) and recorded; its old
         slice, if any, stays.
     """
-    landing = {day: item.digest for day, item in inputs.items()}
-    plan = MaskPlan(
-        key=context.key,
-        ruleset=data_dir() / "masking" / context.criteria.masking.ruleset,
-        withhold_over_bytes=context.criteria.masking.withhold_over_bytes,
-    )
+    plan = context.mask_plan
 
     def tasks_of(day: date) -> list[_Task]:
         manifest = context.lookup("raw", day)
@@ -72,12 +68,11 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
-        leaks = [out.leak for out in outs if out.leak is not None]
-        stats: dict[str, Any] = {"leak": _merge(leaks), "parts": len(outs)}
-        if not all(out.is_clean for out in outs):
+        stats: dict[str, Any] = {"leak": _merge([out.leak for out in outs]), "parts": len(outs)}
+        if not stats["leak"]["passed"]:
             raise EvalpipeError("LEAK_FOUND", f"day {day}: {stats['leak']['findings']}", where="masked")
         staged = [part for out in outs for part in out.staged]
-        redactions = [out.redactions for out in outs if out.redactions is not None and not out.redactions.is_empty()]
+        redactions = [out.redactions for out in outs if not out.redactions.is_empty()]
         if redactions:
             folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
             staged.append(stage_part("masked.redactions", _sum(pl.concat(redactions)), folder, "all"))
@@ -87,7 +82,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         context,
         "masked",
         days,
-        landing=landing,
+        inputs=inputs,
         tasks_of=tasks_of,
         kernel=_kernel,
         finish=finish,
@@ -115,52 +110,69 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
             folder,
             f"{index:05d}",
             sizes[index] * 6 if index < len(sizes) else 0,
+            context.consent,
         )
         for index in range(n_tasks)
     ]
 
 
 def _kernel(task: _Task) -> _Out:
-    staged: list[StagedPart] = []
-    redactions: pl.DataFrame | None = None
-    leak: dict[str, Any] | None = None
-    is_clean = True
-    if task.sessions is not None and task.steps is not None:
-        canaries = masking.plant_canaries(task.plan, task.day)
-        sessions = pl.concat([pl.read_parquet(task.sessions), canaries.sessions])
-        steps = pl.concat([pl.read_parquet(task.steps), canaries.steps])
-        masked = masking.mask_part(sessions, steps, task.plan)
-        # Staged first, so that the check reads the very bytes that would be published.
-        clean_sessions, clean_steps = masking.drop_canaries(masked.sessions, masked.steps)
-        staged.append(stage_part("masked.sessions", clean_sessions, task.folder, task.label))
-        staged.append(stage_part("masked.steps", clean_steps, task.folder, task.label))
-        staged_files = [part.path for part in staged]
-        report = masking.leak_check(masked.sessions, masked.steps, canaries, masked.redactions, task.plan, staged_files)
-        is_clean = report.passed
-        leak = {
-            "findings": [asdict(finding) for finding in report.findings],
-            "counts": report.counts,
-            "canaries_planted": report.canaries_planted,
-            "canaries_counted": report.canaries_counted,
-        }
-        redactions = masking.drop_canary_counts(masked.redactions)
-    if task.files is not None:
-        files = masking.mask_files(pl.read_parquet(task.files), task.plan)
-        staged.append(stage_part("masked.files", files, task.folder, task.label))
-    if task.quarantine is not None:
-        quarantine = masking.mask_quarantine(pl.read_parquet(task.quarantine), task.plan)
-        staged.append(stage_part("masked.quarantine", quarantine, task.folder, task.label))
-    return _Out(tuple(staged), redactions, leak, is_clean)
+    """Mask one task's rows together with canaries, and check all of it before anything is committed."""
+    plan = task.plan
+    canaries = masking.plant_canaries(plan, task.day)
+    sessions, steps = _rows(task)
+    masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
+    files = masking.mask_files(_with(task.files, canaries.files), plan)
+    quarantine = masking.mask_quarantine(_with(task.quarantine, canaries.quarantine), plan)
+    # Staged first, so that the check reads the very bytes that would be published.
+    sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
+    tables = {
+        "masked.sessions": sessions,
+        "masked.steps": steps,
+        "masked.files": masking.drop_canary_rows(files),
+        "masked.quarantine": masking.drop_canary_rows(quarantine),
+    }
+    # Signals pair sessions and steps by position, so steps have a part wherever sessions have one.
+    keep = ("masked.steps",) if not sessions.is_empty() else ()
+    staged = stage_tables(tables, task.folder, task.label, keep=keep)
+    report = masking.leak_check(
+        masked.sessions,
+        masked.steps,
+        canaries,
+        masked.redactions,
+        plan,
+        [part.path for part in staged],
+        files=files,
+        quarantine=quarantine,
+    )
+    leak = {
+        "passed": report.passed,
+        "findings": [asdict(finding) for finding in report.findings],
+        "counts": report.counts,
+        "canaries_planted": report.canaries_planted,
+        "canaries_counted": report.canaries_counted,
+    }
+    return _Out(staged, masking.drop_canary_rows(masked.redactions), leak)
+
+
+def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The task's sessions and steps, those without consent emptied of text. Canaries come after: a
+    source that is withdrawn must not take the check with it.
+    """
+    sessions = pl.read_parquet(task.sessions) if task.sessions else empty(TABLES["raw.sessions"])
+    steps = pl.read_parquet(task.steps) if task.steps else empty(TABLES["raw.steps"])
+    return masking.apply_consent(sessions, steps, task.consent)
+
+
+def _with(path: Path | None, canaries: pl.DataFrame) -> pl.DataFrame:
+    return canaries if path is None else pl.concat([pl.read_parquet(path), canaries])
 
 
 def _merge(leaks: list[dict[str, Any]]) -> dict[str, Any]:
-    counts: dict[str, int] = {}
-    for leak in leaks:
-        for name, n in leak["counts"].items():
-            counts[name] = counts.get(name, 0) + int(n)
     return {
+        "passed": all(leak["passed"] for leak in leaks),
         "findings": [finding for leak in leaks for finding in leak["findings"]],
-        "counts": dict(sorted(counts.items())),
+        "counts": dict(sorted(total(leak["counts"] for leak in leaks).items())),
         "canaries_planted": sum(leak["canaries_planted"] for leak in leaks),
         "canaries_counted": sum(leak["canaries_counted"] for leak in leaks),
     }

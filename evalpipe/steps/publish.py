@@ -5,7 +5,8 @@ Belongs here: which parts go in. Does not belong here: how the file is built (``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,7 @@ from evalpipe import __version__
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.steps.context import Context
+from evalpipe.store.ddl import dotted, published_tables
 from evalpipe.store.manifest import STEP_TABLES, Manifest, digest_of
 from evalpipe.store.meta import CriteriaRow, Provenance
 from evalpipe.store.sql_models import SqlModel, load_models
@@ -66,6 +68,67 @@ def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishRe
         Provenance(__version__, (row,), contents),
         connect=connect,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the published file differs from the lake.
+
+    Attributes:
+        slices: Slices compared.
+        tables: Tables whose rows were compared.
+        differing: Slices that are missing or of other content, and tables with other rows.
+        moved_on: Slices that another process committed anew since; their rows are not compared.
+    """
+
+    slices: int
+    tables: int
+    differing: tuple[str, ...]
+    moved_on: int
+
+
+def committed(context: Context) -> dict[str, str]:
+    """Content of every slice that is to be published, by name; taken before a publish, to hold it to."""
+    return {str(m.key): m.content for m in published_manifests(context)}
+
+
+def compare(context: Context, before: Mapping[str, str], connection: duckdb.DuckDBPyConnection) -> Comparison:
+    """Compare the published file with the lake: every slice by its digest, every table by its rows.
+
+    Args:
+        context: The open home.
+        before: What :func:`committed` said before the publish; what another process commits after that
+            is not held against the file.
+        connection: Reads the published file.
+    """
+    published: dict[str, str] = dict(connection.execute("SELECT slice_name, digest FROM meta.manifests").fetchall())
+    now = {str(m.key): m for m in published_manifests(context)}
+    differing = [
+        name
+        for name, content in before.items()
+        if published.get(name) != content and name in now and now[name].content == content
+    ]
+    current = {name: m for name, m in now.items() if published.get(name) == m.content}
+    moved = set(published) - set(current) - set(APPENDED)
+    expected = dict.fromkeys((t.full_name for t in published_tables()), 0)
+    for manifest in current.values():
+        for part in manifest.parts:
+            if part.table in expected:
+                expected[part.table] += part.rows
+    steps = {name.split("/")[0] for name in moved}
+    unknown = {table for step in steps for table in STEP_TABLES.get(step, ())}
+    for name in APPENDED:
+        files = context.lake.appended(name)
+        if published.get(name) == digest_of([p.name for p in files]):
+            expected[name] = context.lake.count(files)
+        else:
+            unknown.add(name)
+    compared = {name: n for name, n in expected.items() if name not in unknown}
+    for name, n in compared.items():
+        row = connection.execute(f"SELECT count(*) FROM {dotted(name)}").fetchone()
+        if row is None or row[0] != n:
+            differing.append(name)
+    return Comparison(len(before), len(compared), tuple(sorted(differing)), len(moved))
 
 
 def _sources(context: Context, manifests: Sequence[Manifest]) -> dict[str, list[Path]]:

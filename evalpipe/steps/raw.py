@@ -16,17 +16,27 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.steps.context import Context
-from evalpipe.steps.slices import Committed, StepResult, run_days
-from evalpipe.store.lake import stage_part
-from evalpipe.store.landing import LANDED, DayInput, group_stems
+from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.store.landing import LANDED, group_stems
 from evalpipe.store.manifest import StagedPart
+from evalpipe.store.winners import DayInput
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A landing part: how many rows it has, and which sessions and files of it count."""
+
+    stem: str
+    rows: Mapping[str, int]
+    sessions: tuple[str, ...]
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
     root: Path
     day: date
-    stems: tuple[tuple[str, tuple[str, ...]], ...]
+    parts: tuple[_Part, ...]
     folder: Path
     label: str
     n_bytes: int
@@ -47,7 +57,8 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
         inputs: Landing parts and winners of every day.
 
     Returns:
-        What was made. A day whose files do not balance is refused (``ROWS_UNACCOUNTED``).
+        What was made. A day whose files do not balance is refused (``ROWS_UNACCOUNTED``), and so is one
+        whose landed text is gone (``INPUT_EXPIRED``): its old slice, if any, stays.
     """
 
     def tasks_of(day: date) -> list[_Task]:
@@ -57,7 +68,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
             _Task(
                 context.settings.landing,
                 day,
-                tuple((stem, item.winners[stem]) for stem in group),
+                tuple(_Part(stem, item.rows[stem], item.winners[stem], item.files[stem]) for stem in group),
                 folder,
                 f"{index:05d}",
                 sum(item.n_text_bytes[stem] for stem in group),
@@ -69,7 +80,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
         context,
         "raw",
         days,
-        landing={day: item.digest for day, item in inputs.items()},
+        inputs=inputs,
         tasks_of=tasks_of,
         kernel=_kernel,
         finish=_finish,
@@ -78,14 +89,11 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
 
 
 def _kernel(task: _Task) -> _Out:
-    staged: list[StagedPart] = []
-    tables = {name: _collect(task, name) for name in LANDED}
-    for name in LANDED:
-        # Sessions without steps still get a steps part: masking pairs the two by position.
-        is_pair = name == "steps" and not tables["sessions"].is_empty()
-        if is_pair or not tables[name].is_empty():
-            staged.append(stage_part(f"raw.{name}", tables[name], task.folder, task.label))
-    files = tables["files"]
+    tables = {f"raw.{name}": _collect(task, name) for name in LANDED}
+    # Sessions without steps still get a steps part: masking pairs the two by position.
+    keep = ("raw.steps",) if not tables["raw.sessions"].is_empty() else ()
+    staged = stage_tables(tables, task.folder, task.label, keep=keep)
+    files = tables["raw.files"]
     columns = ("rows_read", "rows_kept", "rows_noise", "rows_quarantined")
     balance = {name: int(files[name].sum()) for name in columns}
     accounted = pl.col("rows_kept") + pl.col("rows_noise") + pl.col("rows_quarantined")
@@ -97,20 +105,31 @@ def _kernel(task: _Task) -> _Out:
 def _collect(task: _Task, name: str) -> pl.DataFrame:
     contract = TABLES[f"raw.{name}"]
     frames: list[pl.DataFrame] = []
-    for stem, winners in task.stems:
-        path = task.root / f"day={task.day}" / f"{stem}.{name}.parquet"
-        if not path.is_file():
+    column = "session_id" if name in ("sessions", "steps") else "file_id"
+    for part in task.parts:
+        wanted = part.sessions if column == "session_id" else part.files
+        if not wanted or not part.rows.get(name):
             continue
-        data = pl.read_parquet(path)
-        if name in ("sessions", "steps"):
-            data = data.filter(pl.col("session_id").is_in(list(winners)))
-        frames.append(data)
+        try:
+            data = pl.read_parquet(task.root / f"day={task.day}" / f"{part.stem}.{name}.parquet")
+        except FileNotFoundError:
+            raise _expired(task, part.stem, name) from None
+        frames.append(data.filter(pl.col(column).is_in(list(wanted))))
     return pl.concat(frames) if frames else render.empty(contract)
 
 
+def _expired(task: _Task, stem: str, name: str) -> EvalpipeError:
+    entry = task.root / "_batches" / f"{stem.rpartition('-')[0]}.json"
+    return EvalpipeError(
+        "INPUT_EXPIRED",
+        f"day {task.day}: landed {name} are gone.",
+        where=str(task.root / f"day={task.day}"),
+        fix=f"Keep the old slice as it is, or delete {entry} and land its source files again.",
+    )
+
+
 def _finish(day: date, outs: list[_Out]) -> Committed:
-    staged = [part for out in outs for part in out.staged]
-    balance = {name: sum(out.balance[name] for out in outs) for name in outs[0].balance} if outs else {}
+    balance = total(out.balance for out in outs)
     if balance.get("files_unaccounted"):
         raise EvalpipeError("ROWS_UNACCOUNTED", f"day {day}: {balance}", where="raw.files")
-    return Committed(staged, {"balance": balance})
+    return Committed([part for out in outs for part in out.staged], {"balance": balance})

@@ -16,7 +16,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import Context
-from evalpipe.store.lake import write_atomically
+from evalpipe.store.files import write_atomically
 from evalpipe.store.manifest import Manifest
 
 _HEALTH = ("masked.files", "masked.redactions", "masked.quarantine")
@@ -24,10 +24,11 @@ _HEALTH = ("masked.files", "masked.redactions", "masked.quarantine")
 
 @dataclass(frozen=True, slots=True)
 class RenderedReport:
-    """A report and where its files lie."""
+    """A report, where its files lie, and the analysis that it renders."""
 
     report: Report
     folder: Path
+    manifest: Manifest
 
     @property
     def html(self) -> Path:
@@ -68,7 +69,8 @@ def make_report(
     tables = analysis_step.tables_of(context, manifest)
     if candidate and baseline:
         tables["analysis.gates"] = analysis_step.make_gates(context, manifest, candidate, baseline)
-    days = window_days(context, manifest)
+    start = tables["analysis.diagnostics"]["window_start"].min()
+    days = health_days(context, manifest, start if isinstance(start, date) else manifest.key.day)
     masked = [m for day in days if (m := context.lookup("masked", day)) is not None]
     tables |= {name: context.lake.read(name, masked) for name in _HEALTH}
     built = report.build(
@@ -78,10 +80,10 @@ def make_report(
             candidate=candidate,
             baseline=baseline,
             product_version=__version__,
-            leak=_leak(masked),
+            leak=leak_of(masked),
         )
     )
-    rendered = RenderedReport(built, folder(context, manifest))
+    rendered = RenderedReport(built, folder(context, manifest), manifest)
     write_atomically(rendered.html, report.to_html(built))
     write_atomically(rendered.markdown, report.to_markdown(built))
     write_atomically(rendered.json, report.to_json(built))
@@ -98,13 +100,35 @@ def window_days(context: Context, manifest: Manifest) -> list[date]:
     return sorted(date.fromisoformat(name.removeprefix("outcomes ")) for name in manifest.inputs)
 
 
-def _leak(masked: list[Manifest]) -> dict[str, Any] | None:
+def health_days(context: Context, manifest: Manifest, start: date) -> list[date]:
+    """Days whose files the data health counts.
+
+    A file of which nothing could be read holds no session, so it lies on the day that it landed, which
+    no window of sessions need hold. It is counted from the window's first day on, because a report
+    that leaves it out looks complete.
+
+    Args:
+        context: The open home.
+        manifest: The analysis.
+        start: First day of its window.
+    """
+    inside = window_days(context, manifest)
+    unread = [
+        day
+        for day in context.lake.days("masked")
+        if day >= start and (m := context.lookup("masked", day)) is not None and not m.rows("masked.sessions")
+    ]
+    return sorted({*inside, *unread})
+
+
+def leak_of(masked: list[Manifest]) -> dict[str, Any] | None:
+    """What the checks of a window's masked slices recorded; ``None`` where one of them has no record."""
     leaks = [m.stats["leak"] for m in masked if m.stats.get("leak")]
-    if not leaks:
+    if not leaks or len(leaks) < len(masked):
         return None
     return {
-        "passed": True,  # a slice with findings is never committed
-        "slices": len(leaks),
+        "passed": all(leak["passed"] for leak in leaks),
+        "findings": sum(finding["n"] for leak in leaks for finding in leak["findings"]),
         "canaries_planted": sum(leak["canaries_planted"] for leak in leaks),
         "canaries_counted": sum(leak["canaries_counted"] for leak in leaks),
     }

@@ -16,11 +16,11 @@ import polars as pl
 from evalpipe import signals
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.steps.context import Context
-from evalpipe.steps.slices import Committed, StepResult, run_days
+from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.store.lake import stage_part
-from evalpipe.store.landing import DayInput
 from evalpipe.store.manifest import STEP_TABLES, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
+from evalpipe.store.winners import DayInput
 
 _LATER = ("session_id", "user_id", "workspace", "started_at")
 
@@ -63,14 +63,13 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
         ]
 
     def finish(day: date, outs: list[_Out]) -> Committed:
-        counts = {name: sum(out.counts[name] for out in outs) for name in (outs[0].counts if outs else ())}
-        return Committed([part for out in outs for part in out.staged], {"counts": counts})
+        return Committed([part for out in outs for part in out.staged], {"counts": total(out.counts for out in outs)})
 
     return run_days(
         context,
         "signals",
         days,
-        landing={day: item.digest for day, item in inputs.items()},
+        inputs=inputs,
         tasks_of=tasks_of,
         kernel=_extract,
         finish=finish,
@@ -80,15 +79,9 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
 
 def _extract(task: _Task) -> _Out:
     part = signals.extract_part(pl.read_parquet(task.sessions), pl.read_parquet(task.steps), task.extraction)
-    staged: list[StagedPart] = []
-    counts: dict[str, int] = {}
-    for table in STEP_TABLES["signals"]:
-        name = table.split(".")[1]
-        data: pl.DataFrame = getattr(part, name)
-        counts[name] = data.height
-        if not data.is_empty():
-            staged.append(stage_part(table, data, task.folder, task.label))
-    return _Out(tuple(staged), counts)
+    tables: dict[str, pl.DataFrame] = {table: getattr(part, table.split(".")[1]) for table in STEP_TABLES["signals"]}
+    counts = {table.split(".")[1]: data.height for table, data in tables.items()}
+    return _Out(tuple(stage_tables(tables, task.folder, task.label)), counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +132,7 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
         context,
         "outcomes",
         days,
-        landing={day: item.digest for day, item in inputs.items()},
+        inputs=inputs,
         tasks_of=lambda day: [_OutcomeTask(day)],
         kernel=_same,
         finish=finish,

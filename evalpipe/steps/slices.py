@@ -19,8 +19,11 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps import rejections
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
+from evalpipe.steps.verdicts import PROFILES, judged
+from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
-from evalpipe.store.plan import expected_inputs, rejection_receipt, staleness
+from evalpipe.store.plan import DAY_STEPS, expected_inputs, rejection_receipt, staleness
+from evalpipe.store.winners import DayInput
 
 Task = TypeVar("Task")
 Out = TypeVar("Out")
@@ -33,7 +36,9 @@ class StepResult:
     Attributes:
         made: Slices that were made, by day.
         fresh: Slices that were as they would be.
-        red: Days that a blocking check refused, with the reason code.
+        red: Days that a check of this step refused, with the reason.
+        held: Days that an earlier step refused under the same input and rules: their slices stay as
+            they are, so that no slice is made half from new and half from old ones.
         absent: Days without any input.
     """
 
@@ -41,11 +46,12 @@ class StepResult:
     made: dict[date, Manifest] = field(default_factory=dict)
     fresh: dict[date, Manifest] = field(default_factory=dict)
     red: dict[date, EvalpipeError] = field(default_factory=dict)
+    held: list[date] = field(default_factory=list)
     absent: list[date] = field(default_factory=list)
 
     @property
     def manifests(self) -> dict[date, Manifest]:
-        """Current slices of the range, in order of days."""
+        """Slices as they would be of the range, in order of days."""
         return dict(sorted((self.made | self.fresh).items()))
 
 
@@ -62,7 +68,7 @@ def run_days(
     step: str,
     days: Iterable[date],
     *,
-    landing: Mapping[date, str],
+    inputs: Mapping[date, DayInput],
     tasks_of: Callable[[date], Sequence[Task]],
     kernel: Callable[[Task], Out],
     finish: Callable[[date, list[Out]], Committed],
@@ -78,31 +84,38 @@ def run_days(
         context: The open home.
         step: Step name.
         days: Days in order.
-        landing: Receipt of every landed day.
+        inputs: Landing parts and winners of every day.
         tasks_of: Tasks of a day.
         kernel: Top-level function that runs in a worker.
         finish: Turns a day's results into what is committed; raises ``EvalpipeError`` to refuse it.
+            What it returns is judged by the rules of precision before it is committed.
         weight: Bytes that a task works on, by which the engine decides whether to fan out.
 
     Returns:
-        Slices made, fresh, refused and absent.
+        Slices made, fresh, refused, held and absent.
     """
     result = StepResult(step)
+    landing = {day: item.digest for day, item in inputs.items()}
+    refused = _refused_before(context, step, landing)
     inputs_of: dict[date, dict[str, str]] = {}
     queue: list[tuple[date, Task]] = []
     counts: dict[date, int] = {}
     for day in days:
-        inputs = expected_inputs(
+        if day in refused:
+            result.held.append(day)
+            continue
+        made_from = expected_inputs(
             step, day, landing=landing, lookup=context.lookup, versions=context.versions, as_of=context.as_of
         )
-        if inputs is None:
+        if made_from is None:
             result.absent.append(day)
             continue
         manifest = context.lookup(step, day)
-        if manifest is not None and staleness(step, manifest, inputs, context.versions) is None:
+        if manifest is not None and not staleness(step, manifest, made_from, context.versions, context.lake.damage):
             result.fresh[day] = manifest
+            rejections.clear(context.lake, day, step)
             continue
-        inputs_of[day] = inputs
+        inputs_of[day] = made_from
         tasks = list(tasks_of(day))
         counts[day] = len(tasks)
         queue += [(day, task) for task in tasks]
@@ -117,6 +130,7 @@ def run_days(
             key = context.versions.slice_key(step, day)
             try:
                 ready = finish(day, _values(outs.pop(day)))
+                profiles = judged(f"day {day}", ready.staged)
             except EvalpipeError as error:
                 context.lake.discard(key)
                 receipt = rejection_receipt(day, landing, context.versions)
@@ -129,7 +143,7 @@ def run_days(
                     ready.staged,
                     inputs=inputs_of[day],
                     code_version=context.versions.code[step],
-                    stats=ready.stats,
+                    stats={**ready.stats, PROFILES: profiles},
                 )
             bar.advance(step, 1)
 
@@ -140,6 +154,16 @@ def run_days(
         commit_ready()
     bar.finish(step)
     return result
+
+
+def _refused_before(context: Context, step: str, landing: Mapping[date, str]) -> set[date]:
+    """Days that a step before this one refused, and would refuse again."""
+    before = DAY_STEPS[: DAY_STEPS.index(step)]
+    return {
+        day
+        for day, entry in rejections.rejected(context.lake).items()
+        if entry["step"] in before and entry["receipt"] == rejection_receipt(day, landing, context.versions)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +216,31 @@ def _values(outs: Sequence[Out | EvalpipeError]) -> list[Out]:
             raise out
         values.append(out)
     return values
+
+
+def stage_tables(
+    tables: Mapping[str, pl.DataFrame], folder: Path, label: str, *, keep: Sequence[str] = ()
+) -> tuple[StagedPart, ...]:
+    """Stage one part of each table that has rows; safe to call in a worker process.
+
+    Args:
+        tables: Rows by full table name.
+        folder: Staging folder of the slice.
+        label: Label of the task, unique within the slice.
+        keep: Tables that get a part even without rows.
+    """
+    return tuple(
+        stage_part(name, data, folder, label) for name, data in tables.items() if name in keep or not data.is_empty()
+    )
+
+
+def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Sums by name over the tasks of a day; empty where there was no task."""
+    out: dict[str, int] = {}
+    for one in counts:
+        for name, n in one.items():
+            out[name] = out.get(name, 0) + n
+    return out
 
 
 def read_days(context: Context, table: str, days: Iterable[date]) -> pl.DataFrame:

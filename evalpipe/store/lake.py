@@ -4,11 +4,15 @@ Belongs here: writing parts, committing a slice atomically, reading slices throu
 Does not belong here: what the rows mean. Parts are named by the digest of their bytes, so the same
 rows are the same file, and a slice whose content did not change is not written again. A crash
 leaves the old manifest, which names only whole parts.
+
+Committing and collecting hold one lock a step: else one process finds a part in place, another
+collects it as unnamed, and the first commits a manifest that names nothing. A part's modification time
+says when it last was, or ceased to be, named, so that its grace begins when readers of the old
+manifest can last have opened it, and not when it was written.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +25,7 @@ import polars as pl
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
+from evalpipe.store.files import clear_staging, locked, move_durably, own_staging, write_atomically
 from evalpipe.store.manifest import STEP_LAYERS, STEP_TABLES, Manifest, Part, SliceKey, StagedPart, digest_of_file
 
 #: Fixed, because row-group borders are part of a file's bytes.
@@ -97,13 +102,11 @@ class Lake:
         for folder in (self.root / "raw", self.staging, self.rejected):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o700)
-        for leftover in self.staging.iterdir():
-            if not _is_alive(leftover.name):
-                shutil.rmtree(leftover, ignore_errors=True)
+        clear_staging(self.staging)
 
     def staging_folder(self, key: SliceKey) -> Path:
         """A folder of this process for staging one slice."""
-        return self.staging / str(os.getpid()) / str(key).replace("/", "+")
+        return own_staging(self.staging) / str(key).replace("/", "+")
 
     def manifest_path(self, key: SliceKey) -> Path:
         """Where the manifest of a slice lies."""
@@ -142,19 +145,37 @@ class Lake:
         if unknown:
             raise EvalpipeError("CONTRACT_BROKEN", "step writes a table that is not its own", where=min(unknown))
         manifest = Manifest(key, dict(inputs), code_version, tuple(i.part for i in staged), stats or {})
+        path = self.manifest_path(key)
+        with locked(path.parents[len(key.variant)] / ".lock"):
+            self._place(key, staged)
+            if what := self.damage(manifest):
+                raise EvalpipeError("HOME_DAMAGED", f"{what} of what was to be committed", where=str(key))
+            # Before the manifest: a run that is killed between the two must not shorten their grace.
+            self._touch_unnamed(key, manifest)
+            write_atomically(path, manifest.to_json())
+            self._collect(key, manifest)
+        shutil.rmtree(self.staging_folder(key), ignore_errors=True)
+        return manifest
+
+    def _place(self, key: SliceKey, staged: Sequence[StagedPart]) -> None:
+        """Move staged parts to their places; a part that lies there whole is used again."""
+        moves: dict[Path, Path] = {}
         for item in staged:
-            folder = self.folder(item.part.table, key)
-            folder.mkdir(parents=True, exist_ok=True)
-            target = folder / item.part.file_name
-            if target.exists():
+            target = self.folder(item.part.table, key) / item.part.file_name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target in moves or (target.exists() and digest_of_file(target) == item.part.digest):
                 item.path.unlink()
             else:
-                _sync(item.path)
-                item.path.replace(target)
-        write_atomically(self.manifest_path(key), manifest.to_json())
-        shutil.rmtree(self.staging_folder(key), ignore_errors=True)
-        self._collect(key, manifest)
-        return manifest
+                moves[target] = item.path
+        move_durably((source, target) for target, source in moves.items())
+
+    def _touch_unnamed(self, key: SliceKey, manifest: Manifest) -> None:
+        """Start the grace anew of parts that were named until now, and of parts that are named again."""
+        old = self.manifest(key)
+        changed = set(self.paths_of(old) if old else ()) ^ set(self.paths_of(manifest))
+        for path in changed:
+            if path.exists():
+                path.touch()
 
     def discard(self, key: SliceKey) -> None:
         """Drop what was staged for a slice."""
@@ -181,16 +202,13 @@ class Lake:
         layer, name = table.split(".")
         folder = self.root / layer / name
         folder.mkdir(parents=True, exist_ok=True)
-        stage = self.staging / str(os.getpid())
-        stage.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = stage / f"{table}.parquet"
+        draft = own_staging(self.staging) / f"{table}.parquet"
         write_parquet(table, data, draft)
         target = folder / f"{digest_of_file(draft)}.parquet"
         if target.exists():
             draft.unlink()
         else:
-            _sync(draft)
-            draft.replace(target)
+            move_durably([(draft, target)])
         return target
 
     def appended(self, table: str) -> list[Path]:
@@ -198,14 +216,19 @@ class Lake:
         layer, name = table.split(".")
         return sorted((self.root / layer / name).glob("*.parquet"))
 
+    def count(self, files: Iterable[Path]) -> int:
+        """Rows of some Parquet files, read from their footers."""
+        return sum(pl.scan_parquet(path).select(pl.len()).collect().item() for path in files)
+
     # ---- reading
 
     def manifest(self, key: SliceKey) -> Manifest | None:
-        """The committed manifest of a slice, or ``None``."""
-        try:
-            return Manifest.from_json(self.manifest_path(key).read_text("utf-8"))
-        except FileNotFoundError:
-            return None
+        """The committed manifest of a slice, or ``None``.
+
+        Raises:
+            EvalpipeError: ``HOME_DAMAGED`` where it cannot be read.
+        """
+        return _manifest_at(self.manifest_path(key))
 
     def days(self, step: str, variant: tuple[str, ...] = ()) -> list[date]:
         """Days that have a committed slice of a step, in order."""
@@ -215,7 +238,21 @@ class Lake:
     def manifests(self, step: str) -> list[Manifest]:
         """All committed manifests of a step, over every variant, in a stable order."""
         folder = self.root / STEP_LAYERS[step] / "_slices" / step
-        return [Manifest.from_json(path.read_text("utf-8")) for path in sorted(folder.rglob("day=*.json"))]
+        return [m for path in sorted(folder.rglob("day=*.json")) if (m := _manifest_at(path)) is not None]
+
+    def damage(self, manifest: Manifest) -> str | None:
+        """What is wrong with the files of a slice, or ``None``: every part is there in its size."""
+        for part, path in zip(manifest.parts, self.paths_of(manifest), strict=True):
+            try:
+                if path.stat().st_size != part.n_bytes:
+                    return "a part is damaged"
+            except FileNotFoundError:
+                return "a part is missing"
+        return None
+
+    def paths_of(self, manifest: Manifest) -> list[Path]:
+        """Every part of a slice, in the order of its manifest."""
+        return [self.folder(part.table, manifest.key) / part.file_name for part in manifest.parts]
 
     def paths(self, table: str, manifests: Iterable[Manifest]) -> list[Path]:
         """Parts of a table in the given slices, in order."""
@@ -229,48 +266,36 @@ class Lake:
     def read(self, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Rows of a table in the given slices; an empty frame of the contract where there are none.
 
-        A part may be replaced between reading a manifest and opening the part: the caller then sees
-        ``FileNotFoundError`` only after the grace time.
+        A part that another process replaces between reading the manifest and opening the part stays
+        for the grace time.
+
+        Raises:
+            EvalpipeError: ``HOME_DAMAGED`` for a part that is lost or is no Parquet.
         """
         files = self.paths(table, manifests)
         if not files:
             blank = render.empty(TABLES[table])
             return blank.select(columns) if columns else blank
-        return pl.concat([pl.read_parquet(path, columns=list(columns) if columns else None) for path in files])
+        return pl.concat([_read_part(path, columns) for path in files])
 
 
-def write_atomically(path: Path, text: str) -> bool:
-    """Write a small file by rename, unless it holds that text already; returns whether it changed."""
+def _manifest_at(path: Path) -> Manifest | None:
     try:
-        if path.read_text("utf-8") == text:
-            return False
+        return Manifest.from_json(path.read_text("utf-8"))
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    return True
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise _damaged("a manifest cannot be read", path, path) from None
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _read_part(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return pl.read_parquet(path, columns=list(columns) if columns else None)
+    except (OSError, pl.exceptions.PolarsError):  # whose messages may quote a value
+        raise _damaged("a part cannot be read", path, path.parent) from None
 
 
-def _is_alive(name: str) -> bool:
-    """Whether a staging folder's name is the id of a process that still runs."""
-    if not name.isdigit():
-        return False
-    try:
-        os.kill(int(name), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _damaged(what: str, path: Path, named: Path) -> EvalpipeError:
+    day = named.stem.removeprefix("day=")
+    fix = f"Delete the file and run: evalpipe backfill {day}..{day}"
+    return EvalpipeError("HOME_DAMAGED", f"{what}.", where=str(path), fix=fix)

@@ -1,44 +1,38 @@
 """The landing zone: a file is parsed once, and its sessions wait by day for their slices.
 
-Belongs here: committing parsed batches, the index of files seen, which copy of a session wins.
-Does not belong here: parsing (``sources``) or the raw slices made from landing (``steps/raw.py``).
+Belongs here: staging and committing parsed batches, the index of files seen. Does not belong here:
+parsing (``sources``), which of several parses and copies counts (``store/winners.py``), or the raw
+slices made from landing (``steps/raw.py``).
 
 A batch commits with one index entry, after its parts. Batches commit in order, so that a run that
-was killed plans the same remaining batches, and the lake ends with the same bytes.
+was killed plans the same remaining batches, and the lake ends with the same bytes. An entry is never
+written again, so what was read of it once stays true.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from evalpipe.contracts import render
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
-from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL, write_atomically
-from evalpipe.store.manifest import LAYOUT, digest_of
+from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
+from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
+from evalpipe.store.manifest import LAYOUT
+from evalpipe.store.winners import COPY_COLUMNS, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
 LANDED = ("sessions", "steps", "quarantine", "files")
 
-#: What decides which copy of a session wins.
-_COPY_COLUMNS = ("session_id", "n_messages", "content_digest", "reader_version")
-
-
-@dataclass(frozen=True, slots=True)
-class LandedPart:
-    """One day's share of one chunk of a batch."""
-
-    stem: str
-    day: date
-    rows: dict[str, int]
-    n_text_bytes: int
+#: Day inputs of the landing zone that this process read last, with the state of its index then: the
+#: steps of a run ask one after the other, and nothing lands in between.
+_LAST: dict[Path, tuple[object, dict[date, DayInput]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +42,6 @@ class StagedBatch:
     digest: str
     parts: tuple[LandedPart, ...]
     folder: Path
-
-
-@dataclass(frozen=True, slots=True)
-class DayInput:
-    """What raw slices of a day are a pure function of.
-
-    Attributes:
-        stems: Landing parts of the day, in order.
-        winners: Session ids that each part contributes.
-        n_text_bytes: Size of each part's text, for grouping parts into tasks.
-    """
-
-    stems: tuple[str, ...]
-    winners: dict[str, tuple[str, ...]]
-    n_text_bytes: dict[str, int]
-
-    @property
-    def digest(self) -> str:
-        """Receipt of the day's landing."""
-        return digest_of([list(self.stems), {stem: list(ids) for stem, ids in self.winners.items()}])
 
 
 class Landing:
@@ -81,6 +55,7 @@ class Landing:
     def __init__(self, root: Path, staging: Path) -> None:
         self.root = root
         self._staging = staging
+        self._known: dict[str, tuple[Mapping[str, str], frozenset[str]]] = {}
 
     @property
     def _index(self) -> Path:
@@ -90,96 +65,135 @@ class Landing:
 
     def staging_folder(self, batch_digest: str) -> Path:
         """A folder of this process for staging one batch."""
-        return self._staging / str(os.getpid()) / f"landing-{batch_digest}"
+        return own_staging(self._staging) / f"landing-{batch_digest}"
 
-    def commit(self, batch: StagedBatch, *, files: Sequence[tuple[str, int]], readers: str, landed_on: date) -> None:
+    def commit(
+        self, batch: StagedBatch, *, files: Sequence[LandedFile], readers: Mapping[str, str], landed_on: date
+    ) -> bool:
         """Move a batch's parts into place and index its files.
 
         Args:
             batch: What :func:`stage_chunk` wrote.
-            files: (digest, bytes) of every file in the batch.
-            readers: Digest of the reader versions that parsed it.
-            landed_on: UTC day of landing; undated sessions and retention use it.
+            files: Every file in the batch.
+            readers: Version of each reader, by name.
+            landed_on: UTC day of landing; undated sessions use it.
+
+        Returns:
+            Whether the batch was indexed: not where another process has landed the same files since
+            this one looked.
         """
-        for part in batch.parts:
-            folder = self.root / f"day={part.day}"
-            folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.root / ".lock"):
+            is_new = not {file.digest for file in files} <= self.known_files(readers)
+            if is_new:
+                self._commit(Entry(batch.digest, dict(readers), landed_on, tuple(files), batch.parts), batch.folder)
+        shutil.rmtree(batch.folder, ignore_errors=True)
+        return is_new
+
+    def _commit(self, entry: Entry, staged: Path) -> None:
+        self._index.mkdir(parents=True, exist_ok=True)
+        moves: list[tuple[Path, Path]] = []
+        copies: list[pl.DataFrame] = []
+        for part in entry.parts:
             for name in LANDED:
-                staged = batch.folder / f"{part.stem}.{part.day}.{name}.parquet"
-                if staged.exists():
-                    staged.replace(folder / f"{part.stem}.{name}.parquet")
-        entry = {
-            "layout": LAYOUT,
-            "batch": batch.digest,
-            "readers": readers,
-            "landed_on": landed_on.isoformat(),
-            "files": [list(file) for file in files],
-            "parts": [[p.stem, p.day.isoformat(), p.rows, p.n_text_bytes] for p in batch.parts],
-        }
-        write_atomically(self._index / f"{batch.digest}.json", json.dumps(entry, sort_keys=True, indent=1))
-        if batch.folder.is_dir():
-            batch.folder.rmdir()
+                source = staged / f"{part.stem}.{part.day}.{name}.parquet"
+                if part.rows.get(name):
+                    moves.append((source, self.path(part.day, part.stem, name)))
+                if name == "sessions" and part.rows.get(name):
+                    head = [pl.lit(part.day).alias("day"), pl.lit(part.stem).alias("stem")]
+                    copies.append(pl.read_parquet(source, columns=list(COPY_COLUMNS)).select(*head, *COPY_COLUMNS))
+        for folder in {target.parent for _, target in moves}:
+            folder.mkdir(parents=True, exist_ok=True)
+        if copies:
+            # What decides between copies of a session, so that no part is opened to find the winners.
+            draft = staged / "copies.parquet"
+            pl.concat(copies).write_parquet(draft, compression="zstd", compression_level=ZSTD_LEVEL)
+            moves.append((draft, self._copies(entry.batch)))
+        move_durably(moves)
+        text = json.dumps({"layout": LAYOUT, **entry.to_json()}, sort_keys=True, indent=1)
+        write_atomically(self._index / f"{entry.batch}.json", text)
 
     # ---- index
 
-    def entries(self) -> list[dict[str, Any]]:
-        """All index entries, in a stable order."""
-        return [json.loads(path.read_text("utf-8")) for path in sorted(self._index.glob("*.json"))]
+    def entries(self) -> list[Entry]:
+        """All index entries, in a stable order.
 
-    def known_files(self, readers: str) -> set[str]:
+        Raises:
+            EvalpipeError: ``HOME_DAMAGED`` for an entry that cannot be read.
+        """
+        return [_entry(path) for path in sorted(self._index.glob("*.json"))]
+
+    def known_files(self, readers: Mapping[str, str]) -> set[str]:
         """Digests of files that these reader versions parsed before."""
-        return {digest for entry in self.entries() if entry["readers"] == readers for digest, _ in entry["files"]}
+        for path in self._index.glob("*.json"):
+            if path.name not in self._known:  # an entry never changes, and each commit asks again
+                entry = _entry(path)
+                self._known[path.name] = (entry.readers, frozenset(file.digest for file in entry.files))
+        return {digest for by, digests in self._known.values() if by == dict(readers) for digest in digests}
+
+    def copies_at(self, paths: Iterable[str]) -> dict[str, list[LandedFile]]:
+        """Files that were read at these paths before and that no longer copy has replaced since."""
+        entries = self.entries()
+        gone = superseded(entries)
+        wanted = set(paths)
+        out: dict[str, dict[str, LandedFile]] = {}
+        for file in (file for entry in entries for file in entry.files):
+            if file.path in wanted and file.digest not in gone:
+                out.setdefault(file.path, {})[file.digest] = file
+        return {path: [found[digest] for digest in sorted(found)] for path, found in out.items()}
 
     def day_inputs(self) -> dict[date, DayInput]:
-        """Landing parts and winning session copies of every day.
+        """Landing parts of every day and what counts in them; see :func:`~evalpipe.store.winners.choose`."""
+        paths = sorted(self._index.glob("*.json"))
+        state = tuple((path.name, path.stat().st_mtime_ns) for path in paths)
+        last = _LAST.get(self.root)
+        if last is None or last[0] != state:
+            entries = [_entry(path) for path in paths]
+            last = (state, choose(entries, [frame for entry in entries for frame in self._copies_of(entry)]))
+            _LAST.clear()
+            _LAST[self.root] = last
+        return dict(last[1])
 
-        A session may have copies in several files, cut or grown, and may even start on another day
-        in a cut copy. One copy wins over all days: newest reader, then most distinct messages, then
-        the smaller content digest, so that the choice does not depend on the order of landing.
-        """
-        parts = [
-            LandedPart(stem, date.fromisoformat(day), rows, n_bytes)
-            for entry in self.entries()
-            for stem, day, rows, n_bytes in entry["parts"]
-        ]
-        by_day: dict[date, list[LandedPart]] = defaultdict(list)
-        for part in sorted(parts, key=lambda p: (p.day, p.stem)):
-            by_day[part.day].append(part)
-        winners = self._winners([part for part in parts if part.rows.get("sessions")])
-        return {
-            day: DayInput(
-                stems=tuple(part.stem for part in items),
-                winners={part.stem: winners.get((day, part.stem), ()) for part in items},
-                n_text_bytes={part.stem: part.n_text_bytes for part in items},
-            )
-            for day, items in sorted(by_day.items())
-        }
-
-    def _winners(self, parts: Sequence[LandedPart]) -> dict[tuple[date, str], tuple[str, ...]]:
-        if not parts:
-            return {}
-        frames = [
-            pl.read_parquet(self.path(part.day, part.stem, "sessions"), columns=list(_COPY_COLUMNS)).with_columns(
-                pl.lit(part.day).alias("day"), pl.lit(part.stem).alias("stem")
-            )
-            for part in parts
-        ]
-        best = (
-            pl.concat(frames)
-            .sort(
-                ["session_id", "reader_version", "n_messages", "content_digest", "day", "stem"],
-                descending=[False, True, True, False, False, False],
-            )
-            .unique("session_id", keep="first", maintain_order=True)
-        )
-        grouped = best.sort("session_id").group_by("day", "stem", maintain_order=True).agg("session_id")
-        return {(day, stem): tuple(ids) for day, stem, ids in grouped.iter_rows()}
+    def _copies_of(self, entry: Entry) -> list[pl.DataFrame]:
+        if not any(part.rows.get("sessions") for part in entry.parts):
+            return []
+        try:
+            return [pl.read_parquet(self._copies(entry.batch)).with_columns(pl.lit(entry.batch).alias("batch"))]
+        except (OSError, pl.exceptions.PolarsError):
+            raise _damaged(self._copies(entry.batch), self._index / f"{entry.batch}.json") from None
 
     # ---- reading
 
     def path(self, day: date, stem: str, name: str) -> Path:
         """Where a landed table of a part lies."""
         return self.root / f"day={day}" / f"{stem}.{name}.parquet"
+
+    def is_whole(self, day: date, item: DayInput) -> bool:
+        """Whether the landed text of a day is still there."""
+        return all(
+            self.path(day, stem, name).is_file() for stem in item.stems for name, n in item.rows[stem].items() if n
+        )
+
+    def _copies(self, batch: str) -> Path:
+        return self._index / f"{batch}.copies.parquet"
+
+
+def _entry(path: Path) -> Entry:
+    try:
+        raw = json.loads(path.read_text("utf-8"))
+        if raw["layout"] != LAYOUT:
+            raise EvalpipeError("HOME_INCOMPATIBLE", f"layout {raw['layout']}, not {LAYOUT}", where=str(path))
+        return Entry.from_json(raw)
+    except (ValueError, KeyError, TypeError):
+        raise _damaged(path, path) from None
+
+
+def _damaged(path: Path, entry: Path) -> EvalpipeError:
+    return EvalpipeError(
+        "HOME_DAMAGED",
+        "an entry of the landing index cannot be read.",
+        where=str(path),
+        fix=f"Delete {entry.name} beside it and land its files again: evalpipe run SOURCE...",
+    )
 
 
 def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], folder: Path) -> list[LandedPart]:
@@ -201,6 +215,7 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
     for day in days:
         rows: dict[str, int] = {}
         n_text_bytes = 0
+        told: set[str] = set()
         for name in LANDED:
             contract = TABLES[f"raw.{name}"]
             data = tables[name].filter(pl.col("day") == day).drop("day")
@@ -210,13 +225,15 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             rows[name] = data.height
             if name == "steps":
                 n_text_bytes = _text_bytes(data)
+            if name in ("files", "quarantine"):
+                told |= set(data["file_id"].unique())
             data.write_parquet(
                 folder / f"{stem}.{day}.{name}.parquet",
                 compression="zstd",
                 compression_level=ZSTD_LEVEL,
                 row_group_size=ROW_GROUP_ROWS,
             )
-        out.append(LandedPart(stem, day, rows, n_text_bytes))
+        out.append(LandedPart(stem, day, rows, n_text_bytes, tuple(sorted(told))))
     return out
 
 

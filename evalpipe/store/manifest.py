@@ -14,8 +14,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from evalpipe.contracts.errors import EvalpipeError
+
 #: Version of the layout of a home. A home of another layout is refused, never guessed at.
-LAYOUT = 1
+LAYOUT = 2
 
 #: Steps of the pipeline: each writes the tables of one layer step and commits one manifest a slice.
 STEP_TABLES: dict[str, tuple[str, ...]] = {
@@ -132,8 +134,15 @@ class Manifest:
 
     @staticmethod
     def from_json(text: str) -> Manifest:
-        """Read back what :meth:`to_json` wrote."""
+        """Read back what :meth:`to_json` wrote.
+
+        Raises:
+            EvalpipeError: ``HOME_INCOMPATIBLE`` for another layout.
+            ValueError, KeyError, TypeError: It is not what was written.
+        """
         raw = json.loads(text)
+        if raw["layout"] != LAYOUT:
+            raise EvalpipeError("HOME_INCOMPATIBLE", f"layout {raw['layout']}, not {LAYOUT}", where="manifest")
         key = SliceKey(raw["step"], date.fromisoformat(raw["day"]), tuple(raw["variant"]))
         parts = tuple(Part(*row) for row in raw["parts"])
         return Manifest(key, raw["inputs"], raw["code_version"], parts, raw["stats"])

@@ -21,6 +21,12 @@ LOOK_BACK_DAYS = 1
 LOOK_AHEAD_DAYS = 3
 
 
+def _no_ledger(step: str, day: date) -> Mapping[str, str]:
+    """Inputs of a slice beyond slices, where no ledger is kept: none."""
+    del step, day
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Versions:
     """What the slices of a run are made under.
@@ -29,11 +35,15 @@ class Versions:
         code: Code version of each step: its logic version and the criteria part that it reads.
         variants: Variant of each step, such as ``("x=1a2b",)`` for signals.
         key: Fingerprint of the masking key.
+        checks: Digest of the rules that can refuse a slice.
+        ledgers: Inputs of a step and day that are no slices, by name: what ledgers say of that day.
     """
 
     code: Mapping[str, str]
     variants: Mapping[str, tuple[str, ...]]
     key: str
+    checks: str = ""
+    ledgers: Callable[[str, date], Mapping[str, str]] = _no_ledger
 
     def slice_key(self, step: str, day: date) -> SliceKey:
         """The slice of a step and day under these versions."""
@@ -97,14 +107,16 @@ def expected_inputs(
         return {"landing": landing[day]} if day in landing else None
     if step == "masked":
         raw = lookup("raw", day)
-        return {"raw": raw.content, "key": versions.key} if raw else None
+        return {"raw": raw.content, "key": versions.key, **versions.ledgers(step, day)} if raw else None
     if step == "signals":
         masked = lookup("masked", day)
         return {"masked": masked.content_of("masked.sessions", "masked.steps"), "key": versions.key} if masked else None
     signals = lookup("signals", day)
     if signals is None:
         return None
-    inputs = {"signals": signals.content, "settled": str(is_settled(day, as_of))}
+    # The key, because a window may not mix keys, and the window is made of outcomes.
+    inputs = {"signals": signals.content, "settled": str(is_settled(day, as_of)), "key": versions.key}
+    inputs |= versions.ledgers(step, day)
     for neighbour in outcome_days(day):
         masked = lookup("masked", neighbour)
         if masked is not None:
@@ -112,15 +124,35 @@ def expected_inputs(
     return inputs
 
 
-def staleness(step: str, manifest: Manifest | None, inputs: Mapping[str, str], versions: Versions) -> str | None:
-    """Why a slice must be made, or ``None`` if it is as it would be."""
+def _whole(manifest: Manifest) -> str | None:
+    """What is wrong with the files of a slice where none are looked at: nothing."""
+    del manifest
+    return None
+
+
+def staleness(
+    step: str,
+    manifest: Manifest | None,
+    inputs: Mapping[str, str],
+    versions: Versions,
+    damage: Callable[[Manifest], str | None] = _whole,
+) -> str | None:
+    """Why a slice must be made, or ``None`` if it is as it would be.
+
+    Args:
+        step: One of :data:`DAY_STEPS`.
+        manifest: What is committed.
+        inputs: What it would be made from now.
+        versions: What it would be made under.
+        damage: Tells what is wrong with the files of a slice, or ``None``; looks at no file by default.
+    """
     if manifest is None:
         return "never made"
     if manifest.code_version != versions.code[step]:
         return "logic or criteria changed"
     if dict(manifest.inputs) != dict(inputs):
         return "input changed"
-    return None
+    return damage(manifest)
 
 
 def plan(
@@ -130,6 +162,7 @@ def plan(
     *,
     as_of: date,
     rejected: Mapping[date, str] | None = None,
+    damage: Callable[[Manifest], str | None] = _whole,
 ) -> Plan:
     """Days that must be made anew, with the first stale step of each.
 
@@ -140,6 +173,7 @@ def plan(
         as_of: Day on which the run stands; decides what is settled.
         rejected: Days that a blocking check refused, with the receipt of what it refused: such a day
             is not tried again until its input or the rules change.
+        damage: Tells what is wrong with the files of a slice; see :func:`staleness`.
 
     Returns:
         The plan.
@@ -152,7 +186,7 @@ def plan(
             if inputs is None:
                 stale[day] = (step, "never made")
                 break
-            reason = staleness(step, lookup(step, day), inputs, versions)
+            reason = staleness(step, lookup(step, day), inputs, versions, damage)
             if reason:
                 stale[day] = (step, reason)
                 break
@@ -161,7 +195,7 @@ def plan(
 
 def rejection_receipt(day: date, landing: Mapping[date, str], versions: Versions) -> str:
     """What a refused day was made from; it is tried again when this changes."""
-    return "|".join((landing.get(day, ""), *(versions.code[step] for step in DAY_STEPS), versions.key))
+    return "|".join((landing.get(day, ""), *(versions.code[step] for step in DAY_STEPS), versions.key, versions.checks))
 
 
 def _with_neighbours(stale: dict[date, tuple[str, str]], days: set[date]) -> Plan:

@@ -11,8 +11,6 @@ that it opened, a killed builder leaves the old version, and the lock falls with
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +26,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store import ddl, meta, readonly
+from evalpipe.store.files import locked, move_durably
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.meta import Provenance
 from evalpipe.store.sql_models import SqlModel, in_order
@@ -119,14 +118,14 @@ class Warehouse:
         _only_published(sources, tables)
         build = _build_digest(tables, models, fingerprint, provenance)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path.with_name(f"{self.path.stem}.lock")):
+        with locked(self.path.with_name(f"{self.path.stem}.lock")):
             published = self.published()
             skipped = published is not None and published.build == build
             if published is None or not skipped:
                 self._discard_draft()  # what a killed builder left behind
                 try:
                     counts = self._build(sources, tables, models, connect, (fingerprint, build, provenance))
-                    _swap(self.draft, self.path)
+                    move_durably([(self.draft, self.path)])
                 finally:
                     self._discard_draft()
             else:
@@ -211,29 +210,6 @@ class Warehouse:
                 shutil.rmtree(left)
             else:
                 left.unlink()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock; the kernel drops it when the process dies, however it dies."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _swap(draft: Path, target: Path) -> None:
-    """Put the draft in the target's place, so that after a power cut either is whole."""
-    for path in (draft, draft.parent):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        if path == draft:
-            os.replace(draft, target)
 
 
 def _only_published(sources: Mapping[str, Sequence[Path]], tables: Sequence[Table]) -> None:

@@ -28,7 +28,11 @@ def criteria() -> Criteria:
     """The default criteria with effort cut down, so that a test takes milliseconds."""
     loaded = load("default", extractors="x")
     estimand = replace(
-        loaded.estimand, permutations=199, simultaneous_draws=1000, metrics=("positive_outcome", "correction")
+        loaded.estimand,
+        permutations=199,
+        simultaneous_draws=1000,
+        metrics=("positive_outcome", "correction"),
+        design="randomized_session",
     )
     return replace(loaded, estimand=estimand)
 

@@ -183,3 +183,47 @@ def test_a_version_is_never_compared_with_the_traffic_of_another_period(
     assert check(tables, "support_share")["status"] == "inconclusive"
     assert number(tables, A)["status"] == "inconclusive"
     assert "low_support" in number(tables, A)["reasons"]
+
+
+def test_nothing_is_random_that_neither_log_nor_criteria_call_so(
+    trial: Trial, run: Run, with_estimand: Callable[..., Criteria], number: Number, check: Check
+) -> None:
+    """The default: what the log states of every session, else observational."""
+    as_logged = with_estimand(design="as_logged")
+    base = trial({"a": 0.5, "b": 0.5}, n=N)
+    silent = run(base, as_logged)
+    assert number(silent, A)["design"] == "observational"
+    assert number(silent, A)["p_perm"] is None
+    assert "No session logs" in check(silent, "assignment")["detail"]
+    logged = run(base.with_columns(assignment_policy=pl.lit("p"), assignment_probability=pl.lit(0.5)), as_logged)
+    assert number(logged, A)["design"] == "randomized_session"
+    assert "logged, not verified" in check(logged, "assignment")["detail"]
+    half = pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("p")).alias("assignment_policy")
+    part = run(base.with_columns(half), as_logged)
+    assert number(part, A)["design"] == "observational"
+    assert "Only 450 of 900 sessions log" in check(part, "assignment")["detail"]
+    certain = base.with_columns(assignment_policy=pl.lit("p"), assignment_probability=pl.lit(1.0))
+    assert number(run(certain, as_logged), A)["design"] == "observational"
+    users = base.with_columns(assignment_policy=pl.lit("p"), assignment_unit=pl.lit("user"))
+    assert number(run(users, as_logged), A)["design"] == "randomized_user"
+
+
+def test_no_check_passes_beyond_its_limit(
+    trial: Trial, run: Run, with_estimand: Callable[..., Criteria], check: Check
+) -> None:
+    """Users who stay with one version, under each design: the check is open, or has no limit."""
+    base = trial({"a": 0.5, "b": 0.5}, n=N)
+    sticky = base.with_columns(user_id=pl.concat_str(pl.col("model"), pl.int_range(pl.len()) % 90))
+    skewed = sticky.with_columns(
+        language=pl.when(pl.int_range(pl.len()) % 5 == 0).then(pl.lit("pt")).otherwise("language")
+    )
+    open_ones = set()
+    for design in ("as_logged", "randomized_session", "randomized_user", "observational"):
+        rows = run(skewed, with_estimand(design=design))["analysis.diagnostics"]
+        for name, value, bound, status in rows.select("check_name", "value", "bound", "status").iter_rows():
+            if status != "ok" or value is None or bound is None:
+                open_ones.add((design, name))
+                continue
+            below = name in {"srm", "balance", "positivity", "support_share"}
+            assert value >= bound if below else value <= bound, (design, name, value, bound)
+    assert ("randomized_session", "stickiness") in open_ones

@@ -187,7 +187,8 @@ def test_the_headline_gets_the_replicates_that_criteria_ask_for(trial: Trial, ru
     assert replicates("positive_outcome", "scenario=x", criteria) == criteria.estimand.permutations
     assert replicates("correction", "all", criteria) == SIDE_PERMUTATIONS
     assert replicates("correction", "scenario=x", criteria) == SIDE_SLICE_PERMUTATIONS
-    few = replace(criteria, estimand=replace(criteria.estimand, permutations=99, metrics=("positive_outcome",)))
+    changes = {"permutations": 99, "metrics": ("positive_outcome",), "design": "randomized_session"}
+    few = replace(criteria, estimand=replace(criteria.estimand, **changes))
     assert replicates("correction", "all", few) == 99
     assert number(run(trial({"a": 0.5, "b": 0.6}), few), A)["n_permutations"] == 99
 

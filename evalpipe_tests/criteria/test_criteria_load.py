@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.criteria import Criteria, available, load
+from evalpipe.criteria import Criteria, available, diff, load
 from evalpipe.criteria.load import build
 from evalpipe.criteria.validate import problems
 from evalpipe.locations import data_dir
@@ -155,8 +155,14 @@ def test_new_extractors_are_a_new_measurement(edited: Callable[..., Criteria]) -
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('ruleset = "default"', 'ruleset = "strict"'), ("margin = 0.05", "margin = 0.02"), ('"1.0"', '"1.1"')],
+    [('ruleset = "default"', 'ruleset = "strict"'), ("margin = 0.05", "margin = 0.02"), ('"1.1"', '"1.2"')],
 )
 def test_masking_gates_and_version_keep_the_measurement(edited: Callable[..., Criteria], old: str, new: str) -> None:
     assert edited((old, new)).measurement == edited().measurement
     assert edited((old, new)).hash != edited().hash
+
+
+def test_the_demo_differs_from_the_default_in_what_it_declares_only() -> None:
+    changes = {change.path for change in diff(load("default", extractors="x"), load("demo", extractors="x"))}
+    assert changes == {"name", "description", "estimand.design"}
+    assert load("default", extractors="x").estimand.design == "as_logged"

@@ -12,7 +12,7 @@ import dagster as dg
 from evalpipe.definitions import build_defs
 from evalpipe.orchestration.assets.analysis import versions_seen
 from evalpipe.orchestration.partitions import RANGE_START
-from evalpipe.orchestration.runner import prepare_dagster_home
+from evalpipe.orchestration.runner import prepare_dagster_home, ranges
 from evalpipe.orchestration.sensors import late_days, new_versions
 from evalpipe.settings import load, open_home
 from evalpipe.steps.context import open_context
@@ -51,7 +51,7 @@ def test_the_late_sensor_asks_for_the_days_that_the_command_line_would_make(
     os.environ["EVALPIPE_KEY"] = KEY
     with open_context(settings) as context:
         land(context, days)
-        expected = context.plan().runs
+        expected = list(ranges(context.plan().days))
     defs = build_defs(settings)
     result = late_days(home=defs.resources["home"])
     assert isinstance(result, dg.SensorResult)

@@ -104,7 +104,7 @@ def test_sticky_users_are_noticed_and_permuted() -> None:
     per_version = [len(set(sample.user[sample.version == k])) for k in range(2)]
     assert srm.subject == "users"
     assert srm.value == pytest.approx(float(stats.chisquare(per_version).pvalue))
-    assert "Users are permuted" in report.checks[0].detail
+    assert "users are permuted" in report.checks[0].detail
     detail = next(check.detail for check in report.checks if check.check == "balance")
     assert "user permutation" in detail
     loose = draw(4, n=1_200, n_users=120, n_versions=2)

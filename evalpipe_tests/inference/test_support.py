@@ -127,7 +127,8 @@ def test_absent_and_thin_versions() -> None:
     ("sample", "options", "reason"),
     [
         (make([1, 0, 1], [0, 0, 0], n_versions=2), FEW, "no_comparator"),
-        (make([1, 0, 1, 0], [0, 0, 1, 1], user=[0, 0, 1, 1]), FEW, "no_common_support"),
+        (make([1, 0, 1, 0], [0, 0, 1, 1], user=[0, 0, 1, 1]), FEW, "too_few_users"),
+        (make([1, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 1]), FEW, "no_common_support"),
         (
             make([1, 0, 1, 0], [0, 0, 1, 1], n_versions=3),
             replace(FEW, reference="model", reference_index=2),

@@ -13,6 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from evalpipe.contracts import render
+from evalpipe.contracts.tables import masked
 from evalpipe.masking import Canaries, leak_check, mask_part
 from evalpipe_tests.masking.support import PLAN, SHARED, frames, session
 
@@ -103,6 +105,7 @@ def test_sessions_hide_what_they_named_once_under_one_token() -> None:
 def test_the_leak_check_raises_no_false_alarm_on_the_masked_corpus() -> None:
     rows = [row["text"] for name in ("positives.jsonl", "negatives.jsonl") for row in _load(name)]
     part = mask_part(*frames([session()], [("s1", {"output": text}) for text in rows]), PLAN)
-    nobody = Canaries(part.sessions, part.steps, ())
-    report = leak_check(part.sessions, part.steps, nobody, part.redactions, PLAN)
+    files, quarantine = (render.empty(table) for table in (masked.FILES, masked.QUARANTINE))
+    nobody = Canaries(part.sessions, part.steps, files, quarantine, ())
+    report = leak_check(part.sessions, part.steps, nobody, part.redactions, PLAN, files=files, quarantine=quarantine)
     assert [f for f in report.findings if f.is_high] == []

@@ -19,10 +19,12 @@ from evalpipe.masking import (
     MaskPlan,
     detector,
     drop_canaries,
-    drop_canary_counts,
+    drop_canary_rows,
     kernel,
     leak_check,
+    mask_files,
     mask_part,
+    mask_quarantine,
     plant_canaries,
 )
 from evalpipe.masking.decode import DecodedView
@@ -50,7 +52,16 @@ def _masked(plan: MaskPlan = PLAN) -> tuple[Canaries, MaskedPart]:
 
 
 def _check(canaries: Canaries, part: MaskedPart, plan: MaskPlan = PLAN, files: tuple[Path, ...] = ()) -> LeakReport:
-    return leak_check(part.sessions, part.steps, canaries, part.redactions, plan, files)
+    return leak_check(
+        part.sessions,
+        part.steps,
+        canaries,
+        part.redactions,
+        plan,
+        files,
+        files=mask_files(canaries.files, plan),
+        quarantine=mask_quarantine(canaries.quarantine, plan),
+    )
 
 
 @pytest.mark.parametrize("plan", [PLAN, FALLBACK], ids=["hyperscan", "fallback"])
@@ -79,7 +90,8 @@ def test_canaries_are_fresh_per_day_and_key_and_the_same_per_run() -> None:
 
 def test_every_text_field_and_encoding_carries_canaries() -> None:
     values = plant_canaries(PLAN, DAY).values
-    assert {v.field for v in values} == {"steps.text", "steps.arguments", "steps.output", "sessions.workspace"}
+    texts, places = {"steps.text", "steps.arguments", "steps.output"}, {"files.member", "quarantine.member"}
+    assert {v.field for v in values} == texts | places | {"sessions.workspace"}
     assert {v.encoding for v in values} == {"plain", "json", "percent", "entity", "zerowidth", "fullwidth"}
     assert {
         "SECRET",
@@ -98,7 +110,7 @@ def test_canaries_are_taken_out_before_publishing() -> None:
     sessions, steps = drop_canaries(part.sessions, part.steps)
     assert (sessions.height, steps.height) == (1, 2)
     assert CANARY_SOURCE not in sessions["source"]
-    counts = drop_canary_counts(part.redactions)
+    counts = drop_canary_rows(part.redactions)
     assert 0 < counts.height < part.redactions.height
 
 
@@ -222,6 +234,32 @@ def test_a_canary_is_found_in_any_disguise_and_any_column(transform: Callable[[s
         leaky = MaskedPart(*(rows if f == frame else getattr(part, f) for f in ("sessions", "steps")), part.redactions)
         report = _check(canaries, leaky)
         assert "canary" in {f.test for f in report.findings}
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("files", "member"), ("files", "file_id"), ("quarantine", "member"), ("quarantine", "session_id"),
+     ("quarantine", "digest")],
+)  # fmt: skip
+def test_an_id_or_path_that_is_left_as_it_was_in_files_or_quarantine_turns_it_red(table: str, column: str) -> None:
+    canaries, part = _masked()
+    frames_of = {"files": mask_files(canaries.files, PLAN), "quarantine": mask_quarantine(canaries.quarantine, PLAN)}
+    assert _check(canaries, part).counts["files"] == _check(canaries, part).counts["quarantine"] == 1
+    raw_rows = getattr(canaries, table)
+    frames_of[table] = frames_of[table].with_columns(raw_rows[column])
+    report = leak_check(part.sessions, part.steps, canaries, part.redactions, PLAN, **frames_of)
+    assert not report.passed
+    assert (f"{table}.{column}", "id is no token") in {(f.field, f.test) for f in report.findings}
+    assert "canary" in {f.test for f in report.findings}
+
+
+def test_a_value_in_a_label_of_files_or_quarantine_turns_it_red() -> None:
+    canaries, part = _masked()
+    for table, column in (("files", "reader_version"), ("quarantine", "code")):
+        tables = {"files": mask_files(canaries.files, PLAN), "quarantine": mask_quarantine(canaries.quarantine, PLAN)}
+        tables[table] = tables[table].with_columns(pl.lit("ana.b42@mail.example.com").alias(column))
+        report = leak_check(part.sessions, part.steps, canaries, part.redactions, PLAN, **tables)
+        assert not report.passed, table
 
 
 def test_a_canary_in_raw_bytes_or_a_name_of_a_file_turns_it_red(tmp_path: Path) -> None:

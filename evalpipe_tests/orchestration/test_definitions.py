@@ -89,6 +89,8 @@ def test_the_night_covers_the_days_that_outcomes_look_over(defs: dg.Definitions)
     context = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 1, 20, 2, tzinfo=UTC))
     result = schedule(context)
     assert (result.tags[RANGE_START], result.tags[RANGE_END]) == ("2026-01-16", "2026-01-19")
+    # However late it is launched, the night stands on the day that ended.
+    assert result.run_config["resources"]["home"]["config"]["as_of"] == "2026-01-19"
 
 
 def test_ranges_keep_days_that_read_each_other_together() -> None:

@@ -41,6 +41,7 @@ Z = 1.96
 def criteria(gates: tuple[GateCriterion, ...] | None = None) -> Criteria:
     """The shipped criteria, with other gates if given."""
     base = load("default", extractors="test")
+    base = replace(base, estimand=replace(base.estimand, design="randomized_session"))
     return base if gates is None else replace(base, gates=gates)
 
 

@@ -12,6 +12,7 @@ import pytest
 from evalpipe.report import build, to_html, to_json
 from evalpipe_tests.report import factory
 from evalpipe_tests.report.browser import Browser, find
+from evalpipe_tests.report.test_groups import split
 
 CHROMIUM = find()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found (install one, or set EVALPIPE_CHROMIUM)")
@@ -39,7 +40,7 @@ def test_it_opens_without_a_message_or_a_request(browser: Browser, page: Path) -
     assert browser.requests() == [page.as_uri()]
 
 
-@pytest.mark.parametrize("kind", ["eight", "hostile"])
+@pytest.mark.parametrize("kind", ["eight", "hostile", "groups"])
 def test_nothing_scrolls_sideways(browser: Browser, page: Path, tmp_path: Path, kind: str) -> None:
     path = page
     if kind == "hostile":
@@ -51,6 +52,9 @@ def test_nothing_scrolls_sideways(browser: Browser, page: Path, tmp_path: Path, 
         versions = tuple((label, 0.1 - 0.03 * i, 900, 300) for i, label in enumerate(labels))
         path = tmp_path / "hostile.html"
         path.write_text(to_html(build(factory.inputs(versions, candidate=labels[0], baseline=labels[3]))), "utf-8")
+    if kind == "groups":
+        path = tmp_path / "groups.html"
+        path.write_text(to_html(split()), "utf-8")
     browser.open(path)
     browser.run("document.querySelectorAll('details').forEach(d => { d.open = true })")
     for font in ("", "DejaVu Sans"):

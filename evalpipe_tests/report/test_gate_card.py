@@ -185,3 +185,18 @@ def test_superiority_without_margin_has_its_own_scale() -> None:
     assert drawn_verdict(drawing.row(made)) == "pass"
     assert gates.kind_text(made) == "superior: better than no change"
     assert BY_NAME[made.metric].is_higher_better
+
+
+def test_terminal_and_report_show_a_change_with_one_sign() -> None:
+    """Fewer corrections: both say a fall, and that a fall is better; the stored number stays positive-is-better."""
+    from evalpipe.console.summary import _gate_row
+    from evalpipe.report import views
+
+    full = factory.inputs()
+    stored = {row["criterion"]: row for row in full.tables["analysis.gates"].to_dicts()}
+    for cells in views.gate_rows(build(full).evidence):
+        shown = _gate_row(stored[cells.row.criterion])
+        if cells.interval:
+            assert shown["candidate minus baseline, 90 % interval"] == f"{cells.change} {cells.interval}"
+        assert shown["better is"] == cells.better
+    assert views.gate_rows(build(full).evidence)[2].better == "a fall (\u2212)"

@@ -36,7 +36,7 @@ def test_quarantine_and_masking_are_counted_and_no_identifier_is_shown(page: str
 
 
 def test_checks_show_value_and_word_and_the_worst_state_is_the_chip(page: str) -> None:
-    assert "0.41, limit 0.001 &middot; p 0.41 over 3 epochs." in page
+    assert "p 0.41, at least 0.001 passes &middot; p 0.41 over 3 epochs." in page
     assert "10 checks passed" in page
     bad = to_html(build(factory.inputs(suspect=("balance",))))
     assert "2 of 10 checks suspect" in bad

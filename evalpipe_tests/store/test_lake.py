@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from datetime import date
 from pathlib import Path
@@ -13,8 +15,9 @@ import pytest
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
+from evalpipe.store import files
 from evalpipe.store.lake import Lake, stage_part
-from evalpipe.store.manifest import Manifest, SliceKey, contiguous
+from evalpipe.store.manifest import LAYOUT, Manifest, Part, SliceKey, StagedPart, contiguous
 
 DAY = date(2026, 1, 5)
 KEY = SliceKey("masked", DAY)
@@ -74,14 +77,9 @@ def test_a_crash_before_the_commit_leaves_the_old_slice(lake: Lake) -> None:
     assert lake.read("masked.quarantine", [old])["code"].to_list() == ["BAD_JSON"]
 
 
-def test_what_a_dead_process_staged_is_cleared_and_a_living_one_keeps_its_own(lake: Lake) -> None:
-    mine = lake.staging_folder(KEY)
-    mine.mkdir(parents=True)
-    dead = lake.staging / "999999999" / "x"
-    dead.mkdir(parents=True)
-    lake.prepare()
-    assert mine.exists()
-    assert not dead.parent.exists()
+def _age(path: Path, seconds: float) -> None:
+    past = time.time() - seconds
+    os.utime(path, (past, past))
 
 
 def test_old_parts_stay_for_readers_and_go_after_the_grace_time(lake: Lake) -> None:
@@ -89,10 +87,131 @@ def test_old_parts_stay_for_readers_and_go_after_the_grace_time(lake: Lake) -> N
     old_path = lake.paths("masked.quarantine", [old])[0]
     _commit(lake, "TOO_DEEP")
     assert old_path.exists()
-    past = time.time() - 2 * lake.grace_seconds
-    os.utime(old_path, (past, past))
+    _age(old_path, 2 * lake.grace_seconds)
     _commit(lake, "BAD_FIELD")
     assert not old_path.exists()
+
+
+def test_the_grace_of_a_part_begins_when_it_loses_its_name_not_when_it_was_written(lake: Lake) -> None:
+    old = _commit(lake, "BAD_JSON")
+    old_path = lake.paths("masked.quarantine", [old])[0]
+    _age(old_path, 2 * lake.grace_seconds)
+    _commit(lake, "TOO_DEEP")
+    assert old_path.exists(), "a reader may have opened the old manifest a moment ago"
+    _commit(lake, "BAD_FIELD")
+    assert old_path.exists()
+
+
+def test_a_part_that_is_named_again_gets_its_grace_again(lake: Lake) -> None:
+    path = lake.paths("masked.quarantine", [_commit(lake, "BAD_JSON")])[0]
+    _commit(lake, "TOO_DEEP")
+    _age(path, 2 * lake.grace_seconds)
+    _commit(lake, "BAD_JSON")
+    assert time.time() - path.stat().st_mtime < lake.grace_seconds
+    other = lake.paths("masked.quarantine", [_commit(lake, "TOO_DEEP")])[0]
+    assert path.exists()
+    assert other.exists()
+
+
+def test_a_part_that_was_damaged_in_place_is_replaced_by_the_next_commit(lake: Lake) -> None:
+    made = _commit(lake, "BAD_JSON")
+    path = lake.paths("masked.quarantine", [made])[0]
+    whole = path.read_bytes()
+    path.write_bytes(b"x" * len(whole))
+    _commit(lake, "BAD_JSON", inputs="other")
+    assert path.read_bytes() == whole
+
+
+def test_a_manifest_never_names_a_part_that_is_not_there(lake: Lake) -> None:
+    old = _commit(lake, "BAD_JSON")
+    staged = stage_part("masked.quarantine", _quarantine("TOO_DEEP"), lake.staging_folder(KEY), "0")
+    claimed = StagedPart(Part("masked.quarantine", "0" * 32, 1, 1), staged.path)
+    with pytest.raises(EvalpipeError, match="HOME_DAMAGED"):
+        lake.commit(KEY, [claimed], inputs={"raw": "j"}, code_version="1")
+    assert lake.manifest(KEY) == old
+    assert lake.read("masked.quarantine", [old])["code"].to_list() == ["BAD_JSON"]
+
+
+#: Commits and collects without any grace, again and again.
+_HAMMER = """
+import sys
+from pathlib import Path
+from evalpipe.store.lake import Lake, stage_part
+from evalpipe_tests.store.test_lake import KEY, _quarantine
+lake = Lake(Path(sys.argv[1]), grace_seconds=0.0)
+lake.prepare()
+for turn in range(60):
+    code = ("BAD_JSON", "TOO_DEEP")[turn % 2]
+    staged = [stage_part("masked.quarantine", _quarantine(code), lake.staging_folder(KEY), "0")]
+    lake.commit(KEY, staged, inputs={"raw": code}, code_version="1")
+"""
+
+
+def test_processes_that_commit_one_slice_at_once_leave_a_whole_one(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    running = [
+        subprocess.Popen([sys.executable, "-c", _HAMMER, str(root)], stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for process in running:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    lake = Lake(root)
+    manifest = lake.manifest(KEY)
+    assert manifest is not None
+    assert lake.damage(manifest) is None
+    assert lake.read("masked.quarantine", [manifest]).height == 1
+
+
+@pytest.mark.parametrize("harm", ["lost", "cut"])
+def test_a_lost_or_cut_part_is_seen(lake: Lake, harm: str) -> None:
+    made = _commit(lake, "BAD_JSON")
+    assert lake.damage(made) is None
+    path = lake.paths("masked.quarantine", [made])[0]
+    if harm == "lost":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
+    assert lake.damage(made) == {"lost": "a part is missing", "cut": "a part is damaged"}[harm]
+    with pytest.raises(EvalpipeError, match="HOME_DAMAGED") as caught:
+        lake.read("masked.quarantine", [made])
+    assert str(path) in str(caught.value)
+    assert f"evalpipe backfill {DAY}..{DAY}" in caught.value.fix
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"layout": 2, "step": "masked"}', "\udcff"])
+def test_a_broken_manifest_has_a_code_a_place_and_a_fix(lake: Lake, text: str) -> None:
+    _commit(lake, "BAD_JSON")
+    path = lake.manifest_path(KEY)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for read in (lambda: lake.manifest(KEY), lambda: lake.manifests("masked")):
+        with pytest.raises(EvalpipeError, match="HOME_DAMAGED") as caught:
+            read()
+        assert caught.value.where == str(path)
+        assert f"backfill {DAY}..{DAY}" in caught.value.fix
+    path.unlink()
+    _commit(lake, "BAD_JSON")
+    assert lake.manifest(KEY) is not None
+
+
+def test_a_manifest_of_another_layout_is_refused(lake: Lake) -> None:
+    _commit(lake, "BAD_JSON")
+    path = lake.manifest_path(KEY)
+    path.write_text(path.read_text("utf-8").replace(f'"layout": {LAYOUT}', '"layout": 1'), "utf-8")
+    with pytest.raises(EvalpipeError, match="HOME_INCOMPATIBLE"):
+        lake.manifest(KEY)
+
+
+def test_parts_are_on_disk_before_the_manifest_that_names_them(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[str, bool]] = []
+    monkeypatch.setattr(
+        files, "sync", lambda path: synced.append((path.suffix or "folder", lake.manifest_path(KEY).exists()))
+    )
+    _commit(lake, "BAD_JSON")
+    before = [kind for kind, is_named in synced if not is_named]
+    assert before[0] == ".parquet"
+    assert "folder" in before[1:], "the part's name as well as its bytes"
+    assert ("folder", True) in synced
 
 
 def test_a_step_cannot_write_the_table_of_another(lake: Lake) -> None:
@@ -113,10 +232,20 @@ def test_parts_are_the_same_bytes_whatever_the_order_of_rows(lake: Lake, tmp_pat
     assert a.part.digest == b.part.digest
 
 
+def test_appending_nothing_makes_no_file(lake: Lake) -> None:
+    assert lake.append("masked.quarantine", _quarantine()) is None
+    assert lake.appended("masked.quarantine") == []
+
+
 def test_appending_the_same_rows_twice_keeps_one_file(lake: Lake) -> None:
-    empty = render.empty(TABLES["analysis.corrections"])
-    assert lake.append("analysis.corrections", empty) is None
-    assert lake.appended("analysis.corrections") == []
+    first = lake.append("masked.quarantine", _quarantine("BAD_JSON", "TOO_DEEP"))
+    again = lake.append("masked.quarantine", _quarantine("BAD_JSON", "TOO_DEEP"))
+    assert first == again
+    assert lake.appended("masked.quarantine") == [first]
+    other = lake.append("masked.quarantine", _quarantine("BAD_FIELD"))
+    found = lake.appended("masked.quarantine")
+    assert sorted(path for path in (first, other) if path) == found
+    assert sorted(pl.concat(map(pl.read_parquet, found))["code"]) == ["BAD_FIELD", "BAD_JSON", "TOO_DEEP"]
 
 
 def test_contiguous_days_become_runs() -> None:

@@ -229,7 +229,10 @@ DATA: dict[str, list[Row]] = {
         _result(5, "m1", HEADLINE, "C", status="unavailable", reasons=["few_sessions"]),
         _result(5, "m1", HEADLINE, "A", slice="scenario=coding"),
         _result(5, "m1", "correction", "A"),
-        _result(3, "m2", "correction", "A", estimate=0.2, rank_lo=1, rank_hi=1),
+        _result(5, "m1", HEADLINE, "A", window_name="7d", estimate=0.9),
+        _result(4, "m1", HEADLINE, "A", window_name="all", estimate=0.8),
+        _result(3, "m2", "correction", "A", estimate=0.7),
+        _result(3, "m2", "correction", "A", window_name="all", estimate=0.2, rank_lo=1, rank_hi=1),
         _result(3, "m9", HEADLINE, "A"),
     ],
     "analysis.diagnostics": [
@@ -290,18 +293,18 @@ def test_models_of_results_keep_the_measurement_as_a_column(house: Warehouse) ->
 
 
 def test_leaderboard_is_the_headline_of_the_newest_day_once(house: Warehouse) -> None:
-    assert ask(house, "measurement, as_of, metric, version, rank_lo, status", "leaderboard") == [
-        ("m1", date(2026, 1, 5), HEADLINE, "A", 1, "ok"),
-        ("m1", date(2026, 1, 5), HEADLINE, "B", 2, "ok"),
-        ("m1", date(2026, 1, 5), HEADLINE, "C", None, "unavailable"),
-        ("m2", date(2026, 1, 3), "correction", "A", 1, "ok"),
+    assert ask(house, "measurement, as_of, window_name, metric, version, rank_lo, status", "leaderboard") == [
+        ("m1", date(2026, 1, 5), "28d", HEADLINE, "A", 1, "ok"),
+        ("m1", date(2026, 1, 5), "28d", HEADLINE, "B", 2, "ok"),
+        ("m1", date(2026, 1, 5), "28d", HEADLINE, "C", None, "unavailable"),
+        ("m2", date(2026, 1, 3), "all", "correction", "A", 1, "ok"),
     ]
 
 
 def test_raw_vs_net_says_whether_the_raw_rank_holds(house: Warehouse) -> None:
     found = house.query(
         "SELECT version, raw_rank, net_rank_lo, net_rank_hi, is_raw_rank_supported FROM analysis.raw_vs_net "
-        f"WHERE metric = '{HEADLINE}' AND slice = 'all' AND measurement = 'm1'"
+        f"WHERE metric = '{HEADLINE}' AND slice = 'all' AND measurement = 'm1' AND window_name = '28d'"
     )
     assert found.rows() == [("B", 1, 2, 2, False), ("A", 2, 1, 2, True), ("C", None, None, None, None)]
 

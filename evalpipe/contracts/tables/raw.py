@@ -15,6 +15,9 @@ PRE, POST = Timing.PRE, Timing.POST
 #: What a log can say about how a session ended. Null where it says nothing.
 END_STATUS_LOGGED = ("completed", "interrupted", "error", "timeout")
 
+#: ``sessions.consent`` of a session whose text is withheld, in a log as in the consent ledger.
+CONSENT_WITHDRAWN = "withdrawn"
+
 #: What produced a step. ``tool`` steps hold call and result together.
 STEP_KINDS = ("user", "agent", "model", "tool", "graph", "system")
 
@@ -75,7 +78,7 @@ SESSIONS = Table(
         Column("assignment_unit", S, "What the policy assigned.", values=("session", "user"), timing=PRE),
         Column("assignment_probability", F64, "Probability with which this version was chosen.", low=0.0, high=1.0, timing=PRE),
         Column("routing_epoch", S, "Period between two changes of routing, if logged.", timing=PRE),
-        Column("consent", S, "Consent or legal basis, if logged.", timing=PRE),
+        Column("consent", S, "Consent or legal basis, if known; of a session that is 'withdrawn' no text is kept.", timing=PRE),
         Column("n_turns", I32, "Turns of a person.", nullable=False, low=0, timing=POST),
         Column("n_steps", I32, "Steps.", nullable=False, low=0, timing=POST),
         Column("n_tool_calls", I32, "Tool calls, those of sub-agents included.", nullable=False, low=0, timing=POST),

@@ -4,6 +4,7 @@ Belongs here: partitions and metadata of analysis. Does not belong here: estimat
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -16,8 +17,17 @@ from evalpipe.orchestration.partitions import RELEASES, SINGLE_RUN, days_of
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.report import format as fmt
 from evalpipe.report.picture import forest_picture
-from evalpipe.steps.analysis import latest, make_analysis, make_scorecard, tables_of, trailing_name
+from evalpipe.steps.analysis import (
+    AS_OF_DAYS_BACK,
+    latest,
+    make_analysis,
+    make_scorecard,
+    stale_as_of_days,
+    tables_of,
+    trailing_name,
+)
 from evalpipe.steps.context import Context
+from evalpipe.steps.slices import StepResult
 from evalpipe.store.manifest import STEP_TABLES, Manifest
 
 _KINDS = {"polars", "parquet", "scipy"}
@@ -29,13 +39,19 @@ class AnalysisConfig(dg.Config):
 
     Attributes:
         window: ``all``, or a number of days such as ``28d``; the criteria decide where it is empty.
+        is_late: Leave as-of days out that lie further back than a late file is followed up; they wait
+            for a backfill.
     """
 
     window: str = ""
+    is_late: bool = False
 
 
 def analysis_assets(days: dg.DailyPartitionsDefinition, code_versions: Mapping[str, str]) -> list[dg.AssetsDefinition]:
     """The multi-asset of estimates.
+
+    Beside the as-of days of the run it makes those of the last weeks anew whose window a late file
+    changed.
 
     Args:
         days: Daily partitions; here a day is an as-of day.
@@ -57,12 +73,30 @@ def analysis_assets(days: dg.DailyPartitionsDefinition, code_versions: Mapping[s
             )
             for table in tables
         ],
+        check_specs=[
+            dg.AssetCheckSpec(
+                "estimates_are_coherent",
+                asset=asset_key(_NUMBERS),
+                blocking=True,
+                description="Of every as-of day of the run: every estimate lies inside its interval, the "
+                "simultaneous one contains the pointwise one, and estimates against the uniform reference sum "
+                "to zero. An analysis that fails is not committed.",
+            )
+        ],
         partitions_def=days,
         backfill_policy=SINGLE_RUN,
     )
     def slices(context: dg.AssetExecutionContext, config: AnalysisConfig, home: HomeResource) -> Iterator[Any]:
         with home.open() as opened:
-            result = make_analysis(opened, days_of(context), config.window or trailing_name(opened))
+            asked, trailing = days_of(context), trailing_name(opened)
+            if config.is_late:
+                asked = [day for day in asked if day >= opened.as_of - timedelta(days=AS_OF_DAYS_BACK)]
+            window = config.window or trailing
+            result = make_analysis(opened, asked, window)
+            follow_up = make_analysis(opened, set(stale_as_of_days(opened)) - set(result.red), trailing)
+            yield _coherent(result, follow_up)
+            for error in [*result.red.values(), *follow_up.red.values()]:
+                raise error  # nothing is published that an estimate contradicts
             for table in tables:
                 for day in days_of(context):
                     manifest = result.manifests.get(day)
@@ -73,6 +107,24 @@ def analysis_assets(days: dg.DailyPartitionsDefinition, code_versions: Mapping[s
                 yield dg.MaterializeResult(asset_key=asset_key(table))
 
     return [slices]
+
+
+def _coherent(*results: StepResult) -> dg.AssetCheckResult:
+    """The check over every analysis that a run made or found fresh."""
+    red = {f"{day}": error.code for result in results for day, error in result.red.items()}
+    seen = [m.stats["coherence"] for result in results for m in result.manifests.values() if "coherence" in m.stats]
+    return dg.AssetCheckResult(
+        check_name="estimates_are_coherent",
+        asset_key=asset_key(_NUMBERS),
+        passed=not red,
+        severity=dg.AssetCheckSeverity.ERROR,
+        metadata={
+            "analyses": len(seen),
+            "rows": sum(stats["rows"] for stats in seen),
+            "largest_sum": max((float(stats["largest_sum"]) for stats in seen), default=0.0),
+            "refused": red,
+        },
+    )
 
 
 def leaderboard_metadata(context: Context, manifest: Manifest) -> dict[str, Any]:

@@ -12,17 +12,18 @@ from typing import Any
 import dagster as dg
 
 from evalpipe.contracts.tables import TABLES
+from evalpipe.orchestration.carry import kept_sources
 from evalpipe.orchestration.metadata import definition_metadata, slice_metadata
 from evalpipe.orchestration.partitions import SINGLE_RUN, days_of
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.steps.context import Context
-from evalpipe.steps.land import land
+from evalpipe.steps.land import land, parse_day
 from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
 from evalpipe.steps.signals import make_outcomes, make_signals
 from evalpipe.steps.slices import StepResult
-from evalpipe.store.landing import DayInput
 from evalpipe.store.manifest import STEP_TABLES
+from evalpipe.store.winners import DayInput
 
 Make = Callable[[Context, list[date], Mapping[date, DayInput]], StepResult]
 
@@ -40,11 +41,12 @@ class LandingConfig(dg.Config):
     """What to land.
 
     Attributes:
-        paths: Files or folders; the ``sources`` setting decides where it is empty.
+        sources: Label of the paths that the command gave (:mod:`evalpipe.orchestration.carry`); the
+            ``sources`` setting decides where it is empty. Paths themselves would stay in the history.
         undated_as: Day (ISO) for sessions without a date; today where it is empty.
     """
 
-    paths: list[str] = []  # noqa: RUF012 - a pydantic field, copied for each instance
+    sources: str = ""
     undated_as: str = ""
 
 
@@ -58,8 +60,9 @@ class LandingConfig(dg.Config):
 def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResult[Any]:
     """Land new files."""
     with home.open() as context:
-        paths = [Path(path) for path in config.paths or context.settings.sources]
-        undated_as = date.fromisoformat(config.undated_as) if config.undated_as else None
+        named = kept_sources(config.sources) if config.sources else map(Path, context.settings.sources)
+        paths = list(named)
+        undated_as = parse_day(config.undated_as) if config.undated_as else None
         result = land(context, paths, undated_as=undated_as)
     return dg.MaterializeResult(
         metadata={
@@ -92,7 +95,8 @@ def layer_assets(days: dg.DailyPartitionsDefinition, code_versions: Mapping[str,
     return [raw, masked, signals, outcomes]
 
 
-#: Table whose materialisation carries the step's own blocking check.
+#: Table whose materialisation carries the step's own check. It blocks by not committing the day that it
+#: refuses; a check that blocks in Dagster's sense would stop every other day of the run too.
 CHECKED = {"raw": "raw.files", "masked": "masked.steps"}
 
 _CHECK_TEXT = {
@@ -127,11 +131,7 @@ def _step_asset(
         )
         for table in tables
     ]
-    checks = (
-        [dg.AssetCheckSpec(check, asset=asset_key(CHECKED[step]), blocking=True, description=_CHECK_TEXT[check])]
-        if check
-        else []
-    )
+    checks = [dg.AssetCheckSpec(check, asset=asset_key(CHECKED[step]), description=_CHECK_TEXT[check])] if check else []
 
     @dg.multi_asset(
         name=f"{step}_slices", specs=specs, check_specs=checks, partitions_def=days, backfill_policy=SINGLE_RUN
@@ -141,14 +141,12 @@ def _step_asset(
             result = make(opened, days_of(context), opened.landing.day_inputs())
             if check:
                 yield check_result(check, step, result)
-            if result.red:
-                # The refused slices kept their old version; the caller runs the other days again.
-                raise dg.Failure(
-                    description=f"{len(result.red)} slices refused", metadata=red_metadata(result), allow_retries=False
-                )
+            # A refused day kept its old version; the others go on, and the run ends red (``refused_days``).
             for table in tables:
                 for day in days_of(context):
                     metadata = slice_metadata(opened, result.manifests.get(day), table)
+                    if day in result.red:
+                        metadata = {"state": f"refused: {result.red[day].code}", "dagster/partition_row_count": 0}
                     context.add_asset_metadata(metadata, asset_key=asset_key(table), partition_key=day.isoformat())
                 yield dg.MaterializeResult(asset_key=asset_key(table))
 
@@ -161,7 +159,7 @@ def red_metadata(result: StepResult) -> dict[str, str]:
 
 
 def check_result(check: str, step: str, result: StepResult) -> dg.AssetCheckResult:
-    """The blocking check of a step over all days of a run."""
+    """The check of a step over all days of a run."""
     stats = {day.isoformat(): manifest.stats for day, manifest in result.manifests.items()}
     metadata: dict[str, Any] = {"slices": len(stats), "made": len(result.made), "failing": red_metadata(result)}
     if step == "masked":
@@ -175,7 +173,8 @@ def check_result(check: str, step: str, result: StepResult) -> dg.AssetCheckResu
     return dg.AssetCheckResult(
         check_name=check,
         asset_key=asset_key(CHECKED[step]),
-        passed=not result.red,
+        # A profile out of bounds has a check of its own.
+        passed=all(error.code == "PROFILE_OUT_OF_BOUNDS" for error in result.red.values()),
         severity=dg.AssetCheckSeverity.ERROR,
         metadata=metadata,
     )

@@ -9,16 +9,19 @@ from typing import Any
 
 import dagster as dg
 
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.orchestration.assets.layers import asset_key
-from evalpipe.orchestration.partitions import SINGLE_RUN
+from evalpipe.orchestration.partitions import SINGLE_RUN, range_of
 from evalpipe.orchestration.resources import HomeResource, WarehouseResource
-from evalpipe.steps.publish import publish
+from evalpipe.steps import rejections
+from evalpipe.steps.publish import committed, compare, publish
 from evalpipe.steps.report import make_report
 from evalpipe.store.sql_models import SqlModel, lineage
 
 PUBLICATION = dg.AssetKey(["warehouse", "publication"])
 REPORT = dg.AssetKey(["report", "latest"])
+REFUSED = dg.AssetKey(["report", "refused_days"])
 
 
 def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
@@ -45,10 +48,26 @@ def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
         *(_model_spec(model, models) for model in models),
     ]
 
-    @dg.multi_asset(name="build_warehouse", specs=specs, backfill_policy=SINGLE_RUN)
+    @dg.multi_asset(
+        name="build_warehouse",
+        specs=specs,
+        check_specs=[
+            dg.AssetCheckSpec(
+                "publication_matches_the_lake",
+                asset=PUBLICATION,
+                blocking=True,
+                description="The published file holds every committed slice by its digest, and every "
+                "published table has the rows of its slices, no fewer and no more.",
+            )
+        ],
+        backfill_policy=SINGLE_RUN,
+    )
     def build(home: HomeResource, warehouse: WarehouseResource) -> Iterator[Any]:
         with home.open() as context:
+            before = committed(context)
             result = publish(context, connect=warehouse.connect)
+            with warehouse.get_connection() as connection:
+                comparison = compare(context, before, connection)
         yield dg.MaterializeResult(
             asset_key=PUBLICATION,
             metadata={
@@ -56,6 +75,18 @@ def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
                 "is_skipped": result.skipped,
                 "seconds": round(result.seconds, 3),
                 "tables": {name: int(n) for name, n in sorted(result.tables.items())},
+            },
+        )
+        yield dg.AssetCheckResult(
+            check_name="publication_matches_the_lake",
+            asset_key=PUBLICATION,
+            passed=not comparison.differing,
+            severity=dg.AssetCheckSeverity.ERROR,
+            metadata={
+                "slices": comparison.slices,
+                "tables": comparison.tables,
+                "differing": list(comparison.differing),
+                "moved_on": comparison.moved_on,
             },
         )
         for model in models:
@@ -122,4 +153,31 @@ def latest_report(home: HomeResource) -> dg.MaterializeResult[Any]:
             "html": dg.MetadataValue.path(str(rendered.html)),
             "report": dg.MetadataValue.md(report.to_markdown(rendered.report)),
         }
+    )
+
+
+@dg.asset(
+    key=REFUSED,
+    group_name="report",
+    deps=[asset_key("signals.session_outcomes"), REPORT],
+    kinds={"json"},
+    backfill_policy=SINGLE_RUN,
+    description="Days that a check refused. Runs last and ends its run red where a day of the run is among them.",
+)
+def refused_days(context: dg.AssetExecutionContext, home: HomeResource) -> dg.MaterializeResult[Any]:
+    """End a run red for its refused days, once everything else is done.
+
+    A step that fails at a refused day would take the other days of the run down with it.
+    """
+    with home.open() as opened:
+        refused = rejections.rejected(opened.lake)
+        start, end = range_of(context.run.tags)
+        here = {day: entry for day, entry in refused.items() if start <= day <= end}
+        if here:
+            first = min(here)
+            code, what = here[first]["code"], here[first]["what"]
+            more = f"; {len(here) - 1} more days refused" if len(here) > 1 else ""
+            raise EvalpipeError(code, f"{what}{more}", where=f"day {first}")
+    return dg.MaterializeResult(
+        metadata={"dagster/row_count": len(refused), "refused": {str(day): e["code"] for day, e in refused.items()}}
     )

@@ -1,0 +1,87 @@
+"""The state of a home: what is stale, what was refused, what is published, and the next command.
+
+Belongs here: looking and showing. Does not belong here: making anything.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+from evalpipe.console import show
+from evalpipe.settings import Settings
+from evalpipe.steps import analysis as analysis_step
+from evalpipe.steps import rejections
+from evalpipe.steps.context import Context, open_context
+from evalpipe.store.manifest import contiguous
+from evalpipe.store.warehouse import Warehouse
+
+
+def doctor(settings: Settings, *, as_json: bool) -> None:
+    """Show the state of a home.
+
+    Args:
+        settings: Settings of the home.
+        as_json: Print JSON for a script.
+    """
+    with open_context(settings) as context:
+        plan = context.plan()
+        red = rejections.rejected(context.lake)
+        made = context.lake.days("outcomes", context.versions.variants["outcomes"])
+        published = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory).published()
+        latest = analysis_step.latest(context)
+        stale = stale_analyses(context)
+        state = {
+            "home": str(settings.home),
+            "first_day": context.settings.first_day.isoformat(),
+            "criteria": f"{context.criteria.name} {context.criteria.version}",
+            "measurement": context.criteria.measurement,
+            "files_seen": len(context.landing.known_files(context.readers)),
+            "days_made": len(made),
+            "days_stale": [f"{start}..{end}" for start, end in plan.runs],
+            "days_refused": {day.isoformat(): entry["code"] for day, entry in red.items()},
+            "latest_analysis": str(latest.key) if latest else None,
+            "analyses_stale": [
+                f"{window} of {start}..{end}" for window, days in stale.items() for start, end in contiguous(days)
+            ],
+            "warehouse": "published" if published else "not published",
+        }
+    if as_json:
+        print(json.dumps(state))
+        return
+    show.table([{"what": name, "state": _brief(value)} for name, value in state.items()])
+    for start, end in plan.runs:
+        show.line(f"Stale days: run  evalpipe backfill {start}..{end}")
+    for window, days in stale.items():
+        for start, end in contiguous(days):
+            show.line(f"Stale analyses: run  evalpipe backfill {start}..{end} --window {window}")
+
+
+def stale_analyses(context: Context) -> dict[str, list[date]]:
+    """As-of days by window whose analysis is older than the sessions in its window.
+
+    Of the window ``all`` only the newest as-of day counts: each replaces the one before.
+
+    Args:
+        context: The open home.
+    """
+    mine = context.versions.variants["analysis"]
+    found: dict[str, list[date]] = {}
+    newest = analysis_step.latest(context, "all")
+    for manifest in context.lake.manifests("analysis"):
+        day, window = manifest.key.day, manifest.key.variant[-1].removeprefix("w=")
+        if manifest.key.variant[:1] != mine or (window == "all" and newest and day != newest.key.day):
+            continue
+        opened = analysis_step.open_window(context, day, window)
+        now = {f"outcomes {item.key.day}": item.content for item in opened.manifests} if opened else {}
+        if dict(manifest.inputs) != now or manifest.code_version != context.versions.code["analysis"]:
+            found.setdefault(window, []).append(day)
+    return {window: sorted(days) for window, days in sorted(found.items())}
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {item}" for key, item in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,259 @@
+"""What a run leaves behind: errors with their code, no path in the history, a published file that agrees."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+
+from evalpipe.console import flow
+from evalpipe.contracts.errors import EvalpipeError, Exit
+from evalpipe.definitions import build_defs
+from evalpipe.orchestration import runner as runner_module
+from evalpipe.orchestration.sensors import late_days
+from evalpipe.settings import Settings
+from evalpipe.steps import context as context_module
+from evalpipe.steps.analysis import latest, make_gates, make_scorecard, outdated
+from evalpipe.steps.context import code_versions, load_criteria, open_context, today, yesterday
+from evalpipe.steps.land import land
+from evalpipe.steps.publish import committed, compare
+from evalpipe_tests.orchestration.small import AS_OF, opened, running, write_sessions
+
+WORDS = " ".join(["the", "words", "of", "a", "person"])
+D5, D6 = date(2026, 1, 5), date(2026, 1, 6)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Settings:
+    """A home with two days, run whole."""
+    write_sessions(tmp_path / "jane-doe-laptop" / "5.jsonl", "2026-01-05", "a", "b")
+    write_sessions(tmp_path / "jane-doe-laptop" / "6.jsonl", "2026-01-06", "c", "d")
+    with running(tmp_path) as (settings, runner):
+        flow.run_sources(settings, runner, [tmp_path / "jane-doe-laptop"], days=None, undated_as=None, window="all")
+    return settings
+
+
+def test_the_history_does_not_name_the_source(made: Settings) -> None:
+    files = [path for path in made.dagster_home.rglob("*") if path.is_file()]
+    assert any(b"raw__landing" in path.read_bytes() for path in files), "the search itself must be able to find"
+    for path in files:
+        assert b"jane-doe" not in path.read_bytes(), path.name
+
+
+def test_an_error_of_a_step_keeps_its_code_place_fix_and_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = write_sessions(tmp_path / "a.jsonl", "2026-01-05", "a")
+    with running(tmp_path) as (_, runner):
+        monkeypatch.setenv("EVALPIPE_KEY", "not a key")
+        with pytest.raises(EvalpipeError) as caught:
+            runner.land([logs], None).require()
+        error = caught.value
+        assert (error.code, error.where, error.exit) == ("KEY_INVALID", "EVALPIPE_KEY", Exit.REFUSED)
+        assert "64 hexadecimal digits" in error.fix
+        monkeypatch.delenv("EVALPIPE_KEY")
+        outcome = runner.land([logs], date(2001, 1, 1))
+        assert [cause.code for cause in outcome.causes] == ["BAD_ARGUMENT"]
+        assert "2023-01-01" in outcome.causes[0].fix
+
+
+def test_an_unforeseen_error_of_a_step_is_named_without_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError(WORDS)  # the traceback keeps the line, and would keep the words with it
+
+    monkeypatch.setattr("evalpipe.orchestration.assets.layers.land", broken)
+    with running(tmp_path) as (settings, runner):
+        outcome = runner.land([tmp_path], None)
+    assert [(cause.code, cause.exit) for cause in outcome.causes] == [("RUN_FAILED", Exit.FAILED)]
+    assert "ValueError" in outcome.causes[0].what
+    for path in settings.dagster_home.rglob("*"):
+        assert not path.is_file() or WORDS.encode() not in path.read_bytes(), path.name
+
+
+@pytest.mark.parametrize("day", [date(2001, 1, 1), date(2099, 1, 1)])
+def test_days_that_the_home_cannot_hold_are_refused_before_anything_is_read(tmp_path: Path, day: date) -> None:
+    logs = write_sessions(tmp_path / "a.jsonl", "2026-01-05", "a")
+    with running(tmp_path) as (settings, runner):
+        for days, undated in (((day, day), None), (None, day)):
+            with pytest.raises(EvalpipeError) as caught:
+                flow.run_sources(settings, runner, [logs], days=days, undated_as=undated, window="all")
+            assert caught.value.code == "BAD_ARGUMENT"
+            assert str(settings.first_day) in caught.value.fix
+        with pytest.raises(EvalpipeError, match="BAD_ARGUMENT"):
+            flow.make_days(settings, runner, days=(D5, date(2099, 1, 1)), window="28d")
+        with opened(settings) as context:
+            assert context.landing.day_inputs() == {}
+
+
+def test_a_second_late_file_of_one_day_is_asked_for_and_scored_and_published(made: Settings, tmp_path: Path) -> None:
+    defs = build_defs(made)
+    keys = []
+    for name in ("late-1", "late-2"):
+        with open_context(made) as context:
+            land(context, [write_sessions(tmp_path / f"{name}.jsonl", "2026-01-05", name)])
+        result = late_days(home=defs.resources["home"])
+        assert isinstance(result, dg.SensorResult)
+        (request,) = result.run_requests or []
+        keys.append(request.run_key)
+    assert len(set(keys)) == 2
+    again = late_days(home=defs.resources["home"])
+    assert isinstance(again, dg.SensorResult)
+    assert [request.run_key for request in again.run_requests or []] == keys[1:], "the same state is asked for once"
+    job = defs.resolve_job_def("late")
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = job.execute_in_process(instance=instance, tags=request.tags, run_config=request.run_config)
+    assert done.success
+    with duckdb.connect(str(made.warehouse), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM masked.sessions").fetchall() == [(6,)]
+    assert isinstance(late_days(home=defs.resources["home"]), dg.SkipReason)
+
+
+def test_a_late_day_moves_the_trailing_analyses_of_the_last_weeks(tmp_path: Path) -> None:
+    day = yesterday().replace(day=1)
+    logs = write_sessions(tmp_path / "a.jsonl", str(day), "a", "b")
+    with running(tmp_path) as (settings, runner):
+        runner.land([logs], None).require()
+        runner.slices(day, day, yesterday()).require()
+        runner.score(yesterday(), "28d", yesterday()).require()
+        with open_context(settings) as context:
+            before = latest(context, "28d")
+            land(context, [write_sessions(tmp_path / "b.jsonl", str(day), "c", "d")])
+        flow.make_days(settings, runner, days=None, window="all")
+        with open_context(settings) as context:
+            after = latest(context, "28d")
+    assert before is not None
+    assert after is not None
+    assert after.key == before.key
+    assert after.stats["n_sessions"] == 4
+
+
+def test_an_analysis_that_sessions_have_overtaken_is_not_decided_on(made: Settings, tmp_path: Path) -> None:
+    with opened(made) as context:
+        manifest = latest(context)
+        assert manifest is not None
+        assert outdated(context, manifest) is None
+        make_gates(context, manifest, "acme · m-1", "acme · m-2")
+        make_scorecard(context, "acme · m-1")
+    with running(tmp_path) as (_, runner):
+        runner.land([write_sessions(tmp_path / "b.jsonl", "2026-01-06", "e")], None).require()
+        runner.slices(D5, D6, AS_OF).require()
+    with opened(made) as context:
+        for decide in (
+            lambda: make_gates(context, manifest, "acme · m-1", "acme · m-2"),
+            lambda: make_scorecard(context, "acme · m-1"),
+        ):
+            with pytest.raises(EvalpipeError) as caught:
+                decide()
+            assert (caught.value.code, caught.value.exit) == ("STALE_RESULT", Exit.REFUSED)
+            assert "backfill" in caught.value.fix
+
+
+def test_settled_days_after_its_window_outdate_an_analysis(made: Settings, tmp_path: Path) -> None:
+    with running(tmp_path) as (_, runner):
+        runner.land([write_sessions(tmp_path / "b.jsonl", "2026-01-12", "e")], None).require()
+        runner.slices(date(2026, 1, 12), date(2026, 1, 12), AS_OF).require()
+    with opened(made) as context:
+        manifest = latest(context)
+        assert manifest is not None
+        assert "2026-01-12" in str(outdated(context, manifest))
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        ("DELETE FROM masked.sessions WHERE session_id = (SELECT min(session_id) FROM masked.sessions)", "masked.sessions"),
+        ("INSERT INTO signals.session_features SELECT * FROM signals.session_features", "signals.session_features"),
+        ("DELETE FROM meta.manifests WHERE slice_name LIKE 'masked/%05'", "masked/day=2026-01-05"),
+        ("UPDATE meta.manifests SET digest = 'x' WHERE slice_name LIKE 'masked/%06'", "masked/day=2026-01-06"),
+    ],
+)  # fmt: skip
+def test_a_published_file_that_differs_from_the_lake_is_found(made: Settings, damage: str, named: str) -> None:
+    with opened(made) as context:
+        before = committed(context)
+        with duckdb.connect(str(made.warehouse)) as connection:
+            whole = compare(context, before, connection)
+            assert (whole.differing, whole.moved_on) == ((), 0)
+            assert whole.tables >= 15
+            connection.execute(damage)
+            assert named in compare(context, before, connection).differing
+
+
+def test_a_slice_that_another_process_commits_meanwhile_is_not_held_against_the_file(
+    made: Settings, tmp_path: Path
+) -> None:
+    with opened(made) as context:
+        before = committed(context)
+        land(context, [write_sessions(tmp_path / "b.jsonl", "2026-01-06", "e")])
+        with running(tmp_path) as (_, runner):
+            runner.slices(D5, D6, AS_OF).require()
+        with duckdb.connect(str(made.warehouse), read_only=True) as connection:
+            seen = compare(context, before, connection)
+    assert seen.differing == ()
+    assert seen.moved_on > 0
+
+
+def test_the_databases_of_a_home_are_made_under_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = dg.DagsterInstance.from_config
+    held = []
+
+    def watched(folder: str) -> dg.DagsterInstance:
+        handle = os.open(Path(folder) / "instance.lock", os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.append(folder)
+        finally:
+            os.close(handle)
+        return real(folder)
+
+    monkeypatch.setattr(runner_module.dg.DagsterInstance, "from_config", watched)
+    with running(tmp_path) as (settings, _):
+        assert held == [str(settings.dagster_home)]
+        databases = sorted(settings.dagster_home.rglob("*.db"))
+        assert {path.name for path in databases} >= {"runs.db", "index.db", "schedules.db"}
+        for path in databases:
+            with sqlite3.connect(path) as connection:
+                assert len(connection.execute("SELECT * FROM alembic_version").fetchall()) == 1, path.name
+
+
+def test_masking_is_stale_when_the_rule_set_in_force_or_a_validator_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    criteria = load_criteria("default")
+    first = code_versions(criteria)
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    for path in context_module.ruleset_folder(criteria).glob("*.toml"):
+        (folder / path.name).write_text(path.read_text("utf-8"), "utf-8")
+    words = folder / "words.toml"
+    words.write_text(words.read_text("utf-8") + '\nof_the_house = ["x"]\n', "utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(context_module, "ruleset_folder", lambda _: folder)
+        assert code_versions(criteria)["masked"] != first["masked"]
+    with monkeypatch.context() as patch:
+        patch.setattr(context_module.masking.validators, "__file__", str(folder / "__init__.py"))
+        (folder / "base.py").write_text("", "utf-8")
+        context_module._validators_digest.cache_clear()
+        other = code_versions(criteria)
+    context_module._validators_digest.cache_clear()
+    assert other["masked"] != first["masked"]
+    assert other["signals"] == first["signals"]
+
+
+def test_a_session_of_tomorrow_waits_for_its_day(tmp_path: Path) -> None:
+    tomorrow = date.fromordinal(today().toordinal() + 1)
+    logs = write_sessions(tmp_path / "a.jsonl", str(tomorrow), "a")
+    write_sessions(tmp_path / "b.jsonl", "2026-01-05", "b")
+    with running(tmp_path) as (settings, runner):
+        done = flow.run_sources(
+            settings, runner, [logs, tmp_path / "b.jsonl"], days=None, undated_as=None, window="all"
+        )
+    assert done.days == [D5]
+    with opened(settings) as context:
+        assert tomorrow in context.plan().days
