@@ -234,6 +234,29 @@ def sql(
 
 
 @app.command()
+def export(
+    out: Annotated[Path, typer.Option("--out", help="A .jsonl file, or a folder for one file a session.")],
+    home: Home = None,
+    criteria: Criteria = None,
+    style: Annotated[str, typer.Option("--format", help="atif, or levels (root_step, agent_steps, steps).")] = "atif",
+    days: Annotated[str | None, typer.Option("--days", help="Only sessions that start from A to B: A..B.")] = None,
+    session: Annotated[
+        list[str] | None, typer.Option("--session", help="Only this session id, as in the warehouse.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Write masked sessions in a form that other tools read. The text is masked, and still about persons."""
+    from evalpipe.steps.context import open_context
+    from evalpipe.steps.export import export as write
+
+    with _handled(False, debug):
+        span = arguments.days(days) if days else None
+        with open_context(_existing(home, criteria)) as context:
+            n_sessions, n_steps = write(context, style, out, days=span, sessions=frozenset(session or ()))
+        show.note(f"{n_sessions:,} sessions with {n_steps:,} steps written to {out}")
+
+
+@app.command()
 def simulate(
     out: Annotated[Path, typer.Option("--out", help="Folder to write, made if absent.")],
     sessions: Annotated[int, typer.Option(help="Number of sessions.")] = 17_000,

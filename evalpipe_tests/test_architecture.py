@@ -25,13 +25,14 @@ ALLOWED: dict[str, set[str]] = {
     "inference": {"inference"},
     "analysis": {"contracts", "criteria", "inference", "analysis"},
     "report": {"contracts", "criteria", "report"},
+    "interchange": {"contracts", "interchange"},
     "store": {"contracts", "store", "locations"},
     "engines": {"contracts", "engines"},
     "quality": {"contracts", "quality", "locations"},
     "simulate": {"contracts", "simulate", "locations"},
     "steps": {
         "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "analysis", "report",
-        "store", "engines", "quality", "steps",
+        "interchange", "store", "engines", "quality", "steps",
     },
     "orchestration": {
         "contracts", "settings", "store", "engines", "quality", "report", "steps", "orchestration", "definitions",

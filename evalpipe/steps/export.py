@@ -1,0 +1,104 @@
+"""Masked sessions as documents for other tools.
+
+Belongs here: choosing sessions, reading their parts one by one, writing whole files. Does not belong
+here: the forms themselves (``interchange``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import IO, Any
+
+import polars as pl
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.interchange import FORMS
+from evalpipe.steps.context import Context
+from evalpipe.store.files import move_durably
+
+
+def export(
+    context: Context, form: str, out: Path, *, days: tuple[date, date] | None, sessions: frozenset[str]
+) -> tuple[int, int]:
+    """Write sessions in a form of another tool.
+
+    Args:
+        context: The open home.
+        form: Name of a form (``evalpipe.interchange.FORMS``).
+        out: A ``.jsonl`` file for one document a line, else a folder for one file a session.
+        days: Only sessions that start from A to B.
+        sessions: Only these ids, tokens as in the warehouse; empty for all.
+
+    Returns:
+        Sessions and steps written.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT`` for an unknown form, ``NO_RESULT`` where nothing matches.
+    """
+    if form not in FORMS:
+        raise EvalpipeError("BAD_ARGUMENT", f"the format is {' or '.join(FORMS)}", where="--format")
+    n_sessions = n_steps = 0
+    with _written(out) as write:
+        for session, steps in _found(context, days, sessions):
+            write(str(session["session_id"]), FORMS[form](session, steps))
+            n_sessions += 1
+            n_steps += len(steps)
+        if not n_sessions:
+            raise EvalpipeError("NO_RESULT", "no masked session matches", where=str(context.settings.home))
+    return n_sessions, n_steps
+
+
+def _found(
+    context: Context, days: tuple[date, date] | None, wanted: frozenset[str]
+) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+    """Sessions with their steps, part by part: memory is that of one part."""
+    for day in context.lake.days("masked"):
+        manifest = context.lookup("masked", day)
+        if manifest is None or (days is not None and not days[0] <= day <= days[1]):
+            continue
+        heads = context.lake.paths("masked.sessions", [manifest])
+        bodies = context.lake.paths("masked.steps", [manifest])
+        for head, body in zip(heads, bodies, strict=True):
+            sessions = pl.read_parquet(head)
+            if wanted:
+                sessions = sessions.filter(pl.col("session_id").is_in(list(wanted)))
+            if sessions.is_empty():
+                continue
+            steps = pl.read_parquet(body).sort("session_id", "seq")
+            groups = {key[0]: frame for key, frame in steps.group_by("session_id", maintain_order=True)}
+            for row in sessions.iter_rows(named=True):
+                own = groups.get(row["session_id"])
+                yield row, [] if own is None else own.to_dicts()
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[Any]:
+    """A function that writes one document; what is written appears whole, or not at all."""
+    if out.suffix == ".jsonl":
+        out.parent.mkdir(parents=True, exist_ok=True)
+        draft = out.with_name(f".{out.name}.draft")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                yield lambda _, document: _dump(document, file)
+            move_durably([(draft, out)])
+        finally:
+            draft.unlink(missing_ok=True)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+
+    def write(name: str, document: dict[str, Any]) -> None:
+        draft = out / f".{name}.draft"
+        with draft.open("w", encoding="utf-8") as file:
+            _dump(document, file)
+        draft.replace(out / f"{name}.json")
+
+    yield write
+
+
+def _dump(document: dict[str, Any], file: IO[str]) -> None:
+    json.dump(document, file, ensure_ascii=False)
+    file.write("\n")
