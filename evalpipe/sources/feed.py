@@ -48,20 +48,20 @@ def _feed_lines(
             _too_large(block, ledger)
             yield stream.n_read, block.number + 1
             continue
-        _feed_block(block, parser, ledger, watch)
+        _feed_block(block, reader, parser, ledger, watch)
         yield stream.n_read, block.number + len(block.lines)
 
 
-def _feed_block(block: Block, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+def _feed_block(block: Block, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
     loads, feed_one = orjson.loads, parser.feed
     n_kept = n_noise = 0
     for index, line in enumerate(block.lines):
         try:
             record = loads(line)
         except orjson.JSONDecodeError:
-            _feed_odd(line, *_place(block, index), parser, ledger, watch)
+            _feed_odd(line, *_place(block, index), reader, parser, ledger, watch)
             continue
-        status = feed_one(record) if type(record) is dict else NOT_A_RECORD
+        status = feed_one(record) if type(record) is dict else _feed_other(record, reader, parser)
         if status is KEPT:
             n_kept += 1
             if watch is not None:
@@ -76,6 +76,13 @@ def _feed_block(block: Block, parser: Parser, ledger: Ledger, watch: Watch | Non
     ledger.n_noise += n_noise
 
 
+def _feed_other(value: Any, reader: Reader, parser: Parser) -> str:
+    """Feed a value that is not an object."""
+    if type(value) is list and reader.array_key:
+        return parser.feed({reader.array_key: value})
+    return NOT_A_RECORD
+
+
 def _place(block: Block, index: int) -> tuple[int, int]:
     return block.offset + sum(map(len, block.lines[:index])) + index, block.number + index
 
@@ -85,12 +92,14 @@ def _too_large(record: TooLarge, ledger: Ledger) -> None:
     ledger.quarantine("RECORD_TOO_LARGE", record.offset, record.number, record.n_bytes, record.digest)
 
 
-def _feed_odd(data: bytes, offset: int, number: int, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+def _feed_odd(
+    data: bytes, offset: int, number: int, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None
+) -> None:
     """Feed what orjson refuses: several values, broken characters, or nothing that can be read."""
     values, code, rest = decode(data)
     for start, end, value in values:
         ledger.n_read += 1
-        status = parser.feed(value) if type(value) is dict else NOT_A_RECORD
+        status = parser.feed(value) if type(value) is dict else _feed_other(value, reader, parser)
         _note(status, data[start:end], offset + start, number, ledger, watch)
     if code:
         ledger.n_read += 1
@@ -116,7 +125,7 @@ def _feed_document(
                 # The header stands after the records: fetch it first.
                 parser.header(_late_header(member, reader, ledger))
             is_headed = True
-            _feed_value(item.data, item.offset, item.number, parser, ledger, watch)
+            _feed_value(item.data, item.offset, item.number, reader, parser, ledger, watch)
             yield stream.n_read, item.number + 1
 
 
@@ -139,7 +148,7 @@ def _feed_whole(
                 digest.update(block)
             _too_large(TooLarge(0, 1, n_bytes, digest.hexdigest()), ledger)
             return
-    _feed_value(b"".join(parts), 0, 1, parser, ledger, watch)
+    _feed_value(b"".join(parts), 0, 1, reader, parser, ledger, watch)
     yield stream.n_read, 2
 
 
@@ -184,15 +193,17 @@ def _feed_text(
         close()
 
 
-def _feed_value(data: bytes, offset: int, number: int, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+def _feed_value(
+    data: bytes, offset: int, number: int, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None
+) -> None:
     """Feed one value of a document; what orjson refuses goes the slow way."""
     try:
         record = orjson.loads(data)
     except orjson.JSONDecodeError:
-        _feed_odd(data, offset, number, parser, ledger, watch)
+        _feed_odd(data, offset, number, reader, parser, ledger, watch)
         return
     ledger.n_read += 1
-    status = parser.feed(record) if type(record) is dict else NOT_A_RECORD
+    status = parser.feed(record) if type(record) is dict else _feed_other(record, reader, parser)
     _note(status, data, offset, number, ledger, watch)
 
 

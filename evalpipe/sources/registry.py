@@ -17,7 +17,18 @@ import orjson
 from pydantic_core import from_json
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources.readers import claude_code, codex, evalpipe_jsonl, tau2_bench, tau_bench
+from evalpipe.sources.readers import (
+    claude_code,
+    codex,
+    evalpipe_jsonl,
+    gemini_cli,
+    gemini_history,
+    opencode,
+    pi_agent,
+    specstory,
+    tau2_bench,
+    tau_bench,
+)
 from evalpipe.sources.readers.base import Reader
 
 #: In the order in which they are asked; the first that recognises the file reads it. Formats with
@@ -26,9 +37,14 @@ READERS: tuple[Reader, ...] = (
     evalpipe_jsonl.READER,
     claude_code.READER,
     codex.READER,
+    *gemini_cli.READERS,
+    *opencode.READERS,
+    pi_agent.READER,
+    *gemini_history.READERS,
     tau2_bench.LINES_READER,
     tau2_bench.READER,
     tau_bench.READER,
+    specstory.READER,
 )
 
 #: Where other packages name theirs: each entry is a ``Reader`` or a sequence of them.
@@ -99,6 +115,8 @@ def sniff(head: bytes) -> Reader | None:
         for reader in readers:
             if reader.shape == "lines" and reader.recognise(record):
                 return reader
+    if found := _sniff_array_line(head, readers):
+        return found
     if head.lstrip()[:1] in (b"[", b"{") and (found := _sniff_document(head, readers)):
         return found
     for line in rows:
@@ -107,6 +125,18 @@ def sniff(head: bytes) -> Reader | None:
             if reader.shape == "lines" and (reader.hint(line) or (type(part) is dict and reader.recognise(part))):
                 return reader
     return next((reader for reader in readers if reader.shape == "text" and reader.hint(head)), None)
+
+
+def _sniff_array_line(head: bytes, readers: tuple[Reader, ...]) -> Reader | None:
+    """The reader whose lines are arrays, if the first line is one of them."""
+    line = head.lstrip().partition(b"\n")[0]
+    if line[:1] != b"[":
+        return None
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return next((r for r in readers if r.array_key and r.recognise({r.array_key: value})), None)
 
 
 def _sniff_document(head: bytes, readers: tuple[Reader, ...]) -> Reader | None:

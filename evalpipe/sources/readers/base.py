@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -92,6 +93,8 @@ class Reader:
         is_one_record_a_session: Whether each record is a whole session.
         session_key: Finds session ids in raw lines, where one file can hold many sessions.
         cut: For text: whether a line (without its end) begins a new record.
+        array_key: For lines: a line that is an array is handed over as an object that holds it under
+            this key. Empty: such lines are no records.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Reader:
     is_one_record_a_session: bool = False
     session_key: re.Pattern[bytes] | None = None
     cut: Callable[[bytes], bool] = _no_hint
+    array_key: str = ""
 
 
 def json_readers(reader: Reader) -> tuple[Reader, ...]:
@@ -133,7 +137,17 @@ def json_text(value: object) -> str | None:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
         # orjson reads deeper than it writes; the standard library writes what orjson read.
+        return _deep_json(value)
+
+
+def _deep_json(value: object) -> str:
+    limit = sys.getrecursionlimit()
+    # Every level of brackets takes a call, and orjson reads 1024 of them.
+    sys.setrecursionlimit(limit + 2048)
+    try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def block_text(content: object) -> str | None:

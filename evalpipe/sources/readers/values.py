@@ -1,0 +1,128 @@
+"""Values of a log in the types that the tables hold, whatever type the log has.
+
+Belongs here: conversions that several formats of agents' logs need. Does not belong here: knowing
+what a field means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Any
+
+from evalpipe.sources.readers.base import Record, json_text, normal_time
+from evalpipe.sources.session import (
+    CACHE_READ,
+    CACHE_WRITE,
+    INPUT,
+    OUTPUT_TOKENS,
+    REASONING,
+    Row,
+    Session,
+    count,
+    number_or_none,
+)
+
+
+def object_of(value: object) -> Record:
+    """The value if it is an object, else an empty one."""
+    return value if type(value) is dict else {}
+
+
+def objects_of(value: object) -> list[Record]:
+    """The objects in a list; empty if it is not a list."""
+    return [item for item in value if type(item) is dict] if type(value) is list else []
+
+
+def text_of(value: object) -> str | None:
+    """The value if it is text that is not empty."""
+    return value if type(value) is str and value else None
+
+
+def id_of(value: object) -> str | None:
+    """An id that is text or a whole number, as text."""
+    if type(value) is int:
+        return str(value)
+    return text_of(value)
+
+
+def flag_of(value: object) -> bool | None:
+    """The value if it is a truth value."""
+    return value if type(value) is bool else None
+
+
+def iso_time(value: object) -> str | None:
+    """A time logged as ISO text, in the one layout of the tables; ``None`` if it is none."""
+    return normal_time(value)
+
+
+def seconds_time(value: object) -> str | None:
+    """Seconds since 1970 as ISO text in UTC; ``None`` if it is no such number."""
+    number = number_or_none(value)
+    if number is None or number <= 0:
+        return None
+    try:
+        moment = datetime.fromtimestamp(number, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06d}Z"
+
+
+def millis_time(value: object) -> str | None:
+    """Milliseconds since 1970 as ISO text in UTC; ``None`` if it is no such number."""
+    number = number_or_none(value)
+    return None if number is None else seconds_time(number / 1000)
+
+
+def cost_of(value: object) -> float | None:
+    """A cost in US dollars, or ``None`` where it is no number from 0."""
+    number = number_or_none(value)
+    return number if number is not None and number >= 0 else None
+
+
+def add_cost(session: Session, value: object) -> None:
+    """Add the cost of one response to the session's."""
+    cost = cost_of(value)
+    if cost is not None:
+        session.cost_usd = cost + (session.cost_usd or 0.0)
+
+
+def uncached(prompt: object, *cached: object) -> int | None:
+    """Input tokens that came from no cache, where the log counts all input together."""
+    total = count(prompt)
+    return None if total is None else max(0, total - sum(count(part) or 0 for part in cached))
+
+
+def add_counts(row: Row, counts: tuple[int | None, ...]) -> None:
+    """Add input, output, cache read, cache write and reasoning tokens to a step's."""
+    for slot, value in zip((INPUT, OUTPUT_TOKENS, CACHE_READ, CACHE_WRITE, REASONING), counts, strict=True):
+        if value is not None:
+            row[slot] = value + (row[slot] or 0)
+
+
+def openai_counts(usage: Record) -> tuple[int | None, ...]:
+    """The five token counts of a usage object in the words of OpenAI's interface.
+
+    There ``prompt_tokens`` holds the cached ones too, and ``completion_tokens`` the reasoning.
+    """
+    details = object_of(usage.get("prompt_tokens_details"))
+    cached = count(details.get("cached_tokens"))
+    if cached is None:
+        cached = count(usage.get("cache_read_input_tokens"))
+    written = count(usage.get("cache_creation_input_tokens"))
+    reasoning = count(object_of(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    prompt = uncached(usage.get("prompt_tokens"), cached, written)
+    return prompt, count(usage.get("completion_tokens")), cached, written, reasoning
+
+
+def content_id(*values: Any) -> str:
+    """A short digest of JSON values, for records that have no id of their own."""
+    digest = hashlib.blake2b(digest_size=8)
+    for value in values:
+        digest.update((json_text(value) or "null").encode("utf-8", "replace") + b"\x1e")
+    return digest.hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """Version of a text that is the same in all sessions of a run, such as a system prompt."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
