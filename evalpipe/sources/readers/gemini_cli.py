@@ -196,7 +196,9 @@ def _gemini(session: Session, key: str, message: Record, at: str | None) -> None
 
 
 def _call(session: Session, key: str, call: Record, at: str | None) -> None:
-    row = tool_row(id_of(call.get("id")) or key, text_of(call.get("name")) or "unknown", json_text(call.get("args")), at)
+    row = tool_row(
+        id_of(call.get("id")) or key, text_of(call.get("name")) or "unknown", json_text(call.get("args")), at
+    )
     session.rows.append(row)
     end, response, status = iso_time(call.get("timestamp")), result_of(call.get("result")), call.get("status")
     if end is not None:

@@ -145,7 +145,12 @@ class OpencodeParser(Parser):
         log = self._logs.setdefault(session_id, _Log())
         log.info = {**log.info, **info}
         parent = text_of(info.get("parentID"))
-        if parent is not None and parent in self._logs and session_id not in self.sessions and self._root(parent) != session_id:
+        if (
+            parent is not None
+            and parent in self._logs
+            and session_id not in self.sessions
+            and self._root(parent) != session_id
+        ):
             self._parents[session_id] = parent
 
     def _keep(self, session_id: str) -> str:

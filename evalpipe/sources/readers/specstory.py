@@ -30,9 +30,7 @@ _START = re.compile(
 _START_LINE = re.compile(rb"<!-- [^<>]{1,80} Session [\w.:-]{4,80} \([^()]{1,40}\) -->\s*\Z", re.I)
 _TITLE = re.compile(r"^# (?P<title>.*)$", re.M)
 _TITLE_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?")
-_HEADING = re.compile(
-    r"_\*\*(?P<role>User|Agent|Assistant)(?P<side> - sidechain)?(?: \((?P<what>[^\n]*)\))?\*\*_\s*\Z"
-)
+_HEADING = re.compile(r"_\*\*(?P<role>User|Agent|Assistant)(?P<side> - sidechain)?(?: \((?P<what>[^\n]*)\))?\*\*_\s*\Z")
 _TIME = re.compile(r"(?:\A|\s)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:Z|[+-]\d{4}))\Z")
 _MODEL_WORD = re.compile(r"\bmodel[: ]\s*([^\s,]+)")
 _MESSAGE_ID = re.compile(r"<!-- message-id: (\S+) -->")
