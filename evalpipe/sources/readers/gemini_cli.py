@@ -156,7 +156,7 @@ def _add(session: Session, key: str, message: Record) -> None:
     at = iso_time(message.get("timestamp"))
     if at is not None:
         session.see(at)
-    kind = message.get("type")
+    kind = text_of(message.get("type"))
     if kind == "user":
         _user(session, key, message, at)
     elif kind == "gemini":

@@ -22,7 +22,7 @@ from evalpipe.sources.readers.base import (
     json_readers,
 )
 from evalpipe.sources.readers.mini_messages import MESSAGE_MARKS, Messages
-from evalpipe.sources.readers.values import content_id, cost_of, flag_of, id_of, object_of, text_of
+from evalpipe.sources.readers.values import content_id, cost_of, flag_of, forget_zero_cost, id_of, object_of, text_of
 from evalpipe.sources.session import ERROR, KIND, Session, user_row
 
 SOURCE = "mini_swe_agent"
@@ -61,6 +61,7 @@ class MiniParser(Parser):
 
     def _end(self, session: Session, record: Record, info: Record) -> None:
         session.cost_usd = cost_of(object_of(info.get("model_stats")).get("instance_cost"))
+        forget_zero_cost(session)
         session.is_success = flag_of(record.get("resolved"))
         status = text_of(info.get("exit_status"))
         if status is None:

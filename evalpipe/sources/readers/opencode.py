@@ -28,7 +28,7 @@ from evalpipe.sources.readers.base import (
     user_of,
 )
 from evalpipe.sources.readers.opencode_parts import Place, add_message, sub_session
-from evalpipe.sources.readers.values import id_of, millis_time, object_of, text_of
+from evalpipe.sources.readers.values import forget_zero_cost, id_of, millis_time, object_of, text_of
 from evalpipe.sources.session import STEP_ID, Row, Session
 
 SOURCE = "opencode"
@@ -177,6 +177,7 @@ class OpencodeParser(Parser):
         parent = text_of(info.get("parentID"))
         session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
         self._add(session, session_id, Place(None, is_sub_agent=parent is not None))
+        forget_zero_cost(session)
         if not session.first_at and (at := millis_time(object_of(info.get("time")).get("created"))):
             session.see(at)
 

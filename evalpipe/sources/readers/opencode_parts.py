@@ -102,7 +102,7 @@ def _assistant(
         row[TEXT] = None
     _usage(session, row, message, parts)
     failure = message.get("error")
-    is_aborted = object_of(failure).get("name") in _ABORT_ERRORS
+    is_aborted = text_of(object_of(failure).get("name")) in _ABORT_ERRORS
     if type(failure) is dict and not is_aborted:
         row[ERROR] = "api_error"
         if text is None:

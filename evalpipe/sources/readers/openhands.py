@@ -24,7 +24,16 @@ from evalpipe.sources.readers.base import (
     json_readers,
 )
 from evalpipe.sources.readers.openhands_events import SOURCE, EventSession, add_event, is_event
-from evalpipe.sources.readers.values import content_id, cost_of, flag_of, id_of, iso_time, object_of, text_of
+from evalpipe.sources.readers.values import (
+    content_id,
+    cost_of,
+    flag_of,
+    forget_zero_cost,
+    id_of,
+    iso_time,
+    object_of,
+    text_of,
+)
 from evalpipe.sources.session import Session
 
 _AGENT = "openhands"
@@ -91,6 +100,7 @@ class OpenhandsParser(Parser):
         """Note calls left open, and name streams that have no times by what was said."""
         assert isinstance(session, EventSession)
         session.close()
+        forget_zero_cost(session)
         if not session.is_named:
             session.session_id = f"{SOURCE}:{content_id(session.rows)}"
 

@@ -155,9 +155,9 @@ def _system(session: EventSession, key: str, event: Record, args: Record, at: st
         session.prompt_version = text_digest(text)
     session.agent_release = session.agent_release or text_of(args.get("openhands_version"))
     session.harness = session.harness or text_of(args.get("agent_class"))
-    names = {object_of(tool.get("function")).get("name") for tool in objects_of(args.get("tools"))}
-    if tools := sorted(name for name in names if type(name) is str):
-        session.tools = tools
+    names = [text_of(object_of(tool.get("function")).get("name")) for tool in objects_of(args.get("tools"))]
+    if tools := {name for name in names if name}:
+        session.tools = sorted(tools)
 
 
 def _finish(session: EventSession, key: str, event: Record, args: Record, at: str | None) -> None:

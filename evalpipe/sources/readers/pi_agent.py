@@ -31,6 +31,7 @@ from evalpipe.sources.readers.values import (
     add_cost,
     content_id,
     flag_of,
+    forget_zero_cost,
     id_of,
     iso_time,
     millis_time,
@@ -129,6 +130,7 @@ class PiParser(Parser):
         assert isinstance(session, PiSession)
         for row in session.open_calls.values():
             row[ERROR] = "interrupted" if session.end_status == "interrupted" else "no_result"
+        forget_zero_cost(session)
         if not session.first_at and session.started:
             session.see(session.started)
 

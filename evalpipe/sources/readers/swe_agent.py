@@ -30,6 +30,7 @@ from evalpipe.sources.readers.base import (
 from evalpipe.sources.readers.values import (
     content_id,
     cost_of,
+    forget_zero_cost,
     id_of,
     object_of,
     objects_of,
@@ -181,6 +182,7 @@ def _info(session: Session, info: Record) -> None:
         session.cost_usd = cost_of(stats.get("instance_cost"))
         tokens = count(stats.get("tokens_sent")), count(stats.get("tokens_received"))
         session.stated_tokens = (*tokens, None, None, None) if tokens != (None, None) else None
+        forget_zero_cost(session)
     status = text_of(info.get("exit_status"))
     session.end_status = _end_status(status)
     if session.end_status == "error":

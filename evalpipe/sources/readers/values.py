@@ -87,6 +87,12 @@ def add_cost(session: Session, value: object) -> None:
         session.cost_usd = cost + (session.cost_usd or 0.0)
 
 
+def forget_zero_cost(session: Session) -> None:
+    """Make a cost of zero beside used tokens unknown: the log had no price, for instance under a subscription."""
+    if session.cost_usd == 0 and (session.stated_tokens or any(row[OUTPUT_TOKENS] for row in session.rows)):
+        session.cost_usd = None
+
+
 def uncached(prompt: object, *cached: object) -> int | None:
     """Input tokens that came from no cache, where the log counts all input together."""
     total = count(prompt)
