@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from evalpipe.sources.readers.base import KEPT, NOISE, NOT_A_RECORD, FileContext, Parser, Reader, Record
 from evalpipe.sources.readers.claude_text import origins
-from evalpipe.sources.readers.specstory_tools import CLOSE, OPEN, add_tool, plain_tool
+from evalpipe.sources.readers.specstory_tools import CLOSE, OPEN, add_tool, blocks, plain_tool
 from evalpipe.sources.readers.values import content_id, iso_time, text_of
 from evalpipe.sources.session import NAME, ORIGIN, STEP_ID, Session, agent_row, user_row
 
@@ -125,13 +125,16 @@ def _messages(text: str, started: str | None) -> Iterator[_Message]:
     heading: re.Match[str] | None = None
     at: str | None = None
     held: list[str] = []
-    is_tool = False
-    for line in text.split("\n"):
-        if is_tool:
-            is_tool = not line.startswith(CLOSE)
-        elif line.startswith(OPEN):
-            is_tool = True
-        elif line.startswith("_**") and (match := _HEADING.match(line)):
+    lines = text.split("\n")
+    tools = iter(blocks(lines))
+    first, last = next(tools, (len(lines), len(lines)))
+    for number, line in enumerate(lines):
+        if number > last:
+            first, last = next(tools, (len(lines), len(lines)))
+        if first <= number <= last:
+            held.append(line)
+            continue
+        if line.startswith("_**") and (match := _HEADING.match(line)):
             when = _TIME.search(match["what"] or "")
             time = iso_time(when.group(1)) if when else None
             if time is None or started is None or time >= started:
@@ -193,16 +196,14 @@ class _Steps:
     def _agent(self, text: str, step_id: str, message: _Message, parent: str | None) -> None:
         self._last_command_at = None
         session = self._session
-        text = _THOUGHT.sub("", text)
-        tools, said = [], []
-        for piece in re.split(rf"^(?={re.escape(OPEN)})", text, flags=re.M):
-            tool, mark, after = piece.partition(f"\n{CLOSE}")
-            if piece.startswith(OPEN) and mark:
-                tools.append(tool)
-                said.append(after)
-            else:
-                said.append(piece)
-        words = "".join(said).strip()
+        lines = text.split("\n")
+        tools, said, at = [], [], 0
+        for first, last in blocks(lines):
+            said += lines[at:first]
+            tools.append("\n".join(lines[first:last]))
+            at = last + 1
+        said += lines[at:]
+        words = _THOUGHT.sub("", "\n".join(said)).strip()
         plain = plain_tool(words)
         row = agent_row(step_id, None if plain else words or None, message.at, message.model, parent)
         if _RESUMED.fullmatch(words):

@@ -8,6 +8,7 @@ them the way each agent's exporter finds readable. The last fence without a lang
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from evalpipe.sources.readers.base import json_text
 from evalpipe.sources.readers.claude_text import INTERRUPT_START, failure
@@ -27,6 +28,32 @@ _FAILURE_STARTS = (
     "Exit code ", "The user doesn", "Permission for this tool use was denied", "<tool_use_error>",
     INTERRUPT_START, "Command timed out",
 )  # fmt: skip
+
+
+def blocks(lines: list[str]) -> list[tuple[int, int]]:
+    """First and last line of each block of a tool; blocks that a block quotes are part of it.
+
+    A quotation may be cut off and leave its own block open. Then the block around it is taken to
+    end at the first closing tag.
+    """
+    ends: dict[int, int] = {}
+    closings: list[int] = []
+    opened: list[int] = []
+    for at, line in enumerate(lines):
+        if line.startswith(OPEN):
+            opened.append(at)
+        elif line.startswith(CLOSE):
+            closings.append(at)
+            if opened:
+                ends[opened.pop()] = at
+    found: list[tuple[int, int]] = []
+    for at in sorted([*ends, *opened]):
+        if found and at <= found[-1][1]:
+            continue
+        index = bisect_left(closings, at)
+        if at in ends or index < len(closings):
+            found.append((at, ends.get(at, closings[index])))
+    return found
 
 
 def plain_tool(text: str) -> str | None:
