@@ -188,7 +188,10 @@ def test_openhands() -> None:
         called = [o["action"] for o in objects if o.get("action") in ("run", "run_ipython", "read", "edit", "write")]
         codes = [c for o in objects if (c := o.get("extras", {}).get("metadata", {}).get("exit_code")) is not None]
         typed = [o for o in objects if o.get("action") == "message" and o.get("source") == "user"]
-        canned = sum(o["args"]["content"].lstrip().startswith(("Please continue", "If you are done")) for o in typed)
+        canned = sum(
+            o["args"]["content"].lstrip().startswith(("Please continue", "If you are done", "Please run"))
+            for o in typed
+        )
         assert (sums(found)["calls"], sums(found)["exits"]) == (len(called), len(codes))
         assert sums(found)["human"] == len(typed) - canned
         usage = {r["id"]: r["usage"] for o in inside(objects) if "usage" in (r := o.get("model_response", {}))}
