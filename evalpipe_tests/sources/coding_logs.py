@@ -308,6 +308,63 @@ OPENHANDS_EVALUATED = {
     "test_result": {"report": {"resolved": True}},
 }
 
+
+def sdk(number: int, kind: str, source: str = "agent", **fields: Any) -> dict[str, Any]:
+    return {"id": f"v{number}", "kind": kind, "source": source, "timestamp": oh_time(number), **fields}
+
+
+def sdk_say(number: int, source: str, text: str, **fields: Any) -> dict[str, Any]:
+    role = "user" if source == "user" else "assistant"
+    message = {"role": role, "content": [{"type": "text", "text": text}]}
+    return sdk(number, "MessageEvent", source, llm_message=message, **fields)
+
+
+def sdk_call(number: int, call_id: str, name: str = "terminal", response: str = "r1", **action: Any) -> dict[str, Any]:
+    action = action or {"command": "make"}
+    return sdk(
+        number, "ActionEvent", thought=[{"type": "text", "text": "Let me."}], action={"kind": "TerminalAction", **action},
+        tool_name=name, tool_call_id=call_id, llm_response_id=response,
+        tool_call={"id": call_id, "name": name, "arguments": json.dumps(action), "origin": "completion"},
+    )  # fmt: skip
+
+
+def sdk_result(number: int, call_id: str, text: str = "", **observation: Any) -> dict[str, Any]:
+    seen = {"kind": "TerminalObservation", "content": [{"type": "text", "text": text}], **observation}
+    return sdk(
+        number, "ObservationEvent", "environment", observation=seen, tool_name="terminal", tool_call_id=call_id,
+        action_id="a",
+    )  # fmt: skip
+
+
+SDK_STATE = {
+    "agent": {"llm": {"model": "p/model-a"}},
+    "execution_status": "running",
+    "stats": {
+        "usage_to_metrics": {
+            "agent": {
+                "accumulated_cost": 0.5,
+                "accumulated_token_usage": {
+                    "prompt_tokens": 100, "completion_tokens": 9, "cache_read_tokens": 60, "cache_write_tokens": 10,
+                    "reasoning_tokens": 4,
+                },
+            },
+            "condenser": {"accumulated_cost": 0.25, "accumulated_token_usage": {"prompt_tokens": 7, "completion_tokens": 1}},
+        }
+    },
+}  # fmt: skip
+OPENHANDS_SDK = [
+    sdk(0, "SystemPromptEvent", system_prompt={"type": "text", "text": "You help."}, tools=[{"title": "terminal"}]),
+    sdk(1, "ConversationStateUpdateEvent", "environment", key="full_state", value=SDK_STATE),
+    sdk_say(2, "user", "build it"),
+    sdk_call(3, "t1"),
+    sdk_call(4, "t2"),
+    sdk_result(5, "t1", "no rule", exit_code=2, is_error=False),
+    sdk_result(6, "t2", "ok", metadata={"exit_code": 0}, is_error=False),
+    sdk(7, "TokenEvent"),
+    sdk_call(8, "t3", "finish", "r2", message="Built."),
+    {**sdk_result(9, "t3", "Built."), "tool_name": "finish"},
+]
+
 # --- SWE-agent and mini-SWE-agent -------------------------------------------------------------------------------------
 
 
@@ -436,6 +493,9 @@ LOGS = {
     "openhands_array": Log("openhands", "items", OPENHANDS),
     "openhands_lines": Log("openhands", "lines", OPENHANDS),
     "openhands_evaluated": Log("openhands", "lines", [OPENHANDS_EVALUATED]),
+    "openhands_sdk": Log("openhands", "lines", OPENHANDS_SDK),
+    "openhands_sdk_array": Log("openhands", "items", OPENHANDS_SDK),
+    "openhands_sdk_evaluated": Log("openhands", "lines", [{**OPENHANDS_EVALUATED, "history": OPENHANDS_SDK}]),
     "openhands_trajectory": Log("openhands", "whole", [{"trajectory": OPENHANDS}]),
     "swe": Log("swe_agent", "whole", [SWE]),
     "swe_a_line": Log("swe_agent", "lines", [SWE]),

@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import tempfile
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,14 @@ from evalpipe.sources.session import (
 )
 from evalpipe_tests.sources.coding_logs import LOGS, written
 from evalpipe_tests.sources.helpers import OPTIONS, Read, tar
-from evalpipe_tests.sources.test_reading_properties import STRANGE, places, put, strange
+from evalpipe_tests.sources.test_reading_properties import FILES, STRANGE, places, put, strange
 
 
-def read(data: bytes, name: str = "log") -> Read:
+def read(data: bytes, name: str = "log", **options: Any) -> Read:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_bytes(data)
-        return Read(path)
+        return Read(path, **options)
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -170,6 +171,22 @@ def test_logs_in_an_archive_keep_their_readers() -> None:
     found = read(tar([(name, log.data) for name, log in LOGS.items()]), "all.tar")
     assert dict(found.files.select("member", "source").rows()) == {name: log.source for name, log in LOGS.items()}
     assert found.codes == []
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_session_of_the_future_is_quarantined_record_by_record(name: str) -> None:
+    whole = read(LOGS[name].data)
+    if not whole.session["is_dated"]:
+        return
+    found = read(LOGS[name].data, today=date(2025, 1, 1))
+    assert found.sessions.height == 0
+    assert found.codes == ["FUTURE_DATE"] * whole.file()["rows_kept"]
+    assert set(found.quarantine["session_id"]) == {whole.session["session_id"]}
+
+
+def test_logs_of_other_formats_are_left_to_their_readers() -> None:
+    expected = ["claude_code", "codex", "evalpipe_jsonl", "tau_bench", "tau2_bench", "tau2_bench"]
+    assert [reader.name for data in FILES if (reader := sniff(data[:HEAD_BYTES]))] == expected
 
 
 @pytest.mark.parametrize("depth", [300, 1015])

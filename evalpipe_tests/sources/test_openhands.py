@@ -10,9 +10,14 @@ import pytest
 from evalpipe_tests.sources.coding_logs import (
     OPENHANDS,
     OPENHANDS_EVALUATED,
+    OPENHANDS_SDK,
     oh_action,
     oh_call,
     oh_seen,
+    sdk,
+    sdk_call,
+    sdk_result,
+    sdk_say,
     written,
 )
 from evalpipe_tests.sources.helpers import Read
@@ -243,3 +248,69 @@ def test_a_command_of_the_user_is_none_of_the_agents(tmp_path: Path) -> None:
 def test_unknown_events_are_quarantined(tmp_path: Path) -> None:
     found = read(tmp_path, [ASK, {"x": 1}, oh_action(2, "novel", "environment")])
     assert found.codes == ["NOT_A_RECORD", "NOT_A_RECORD"]
+
+
+def test_one_event_alone_is_no_session(tmp_path: Path) -> None:
+    """A server keeps each event in a file of its own: reading each as a session would invent sessions."""
+    assert read(tmp_path, [ASK], "lines").codes == ["NO_SESSION"]
+    assert read(tmp_path, [ASK], "items").codes == ["NO_SESSION"]
+
+
+def test_sdk_events_become_steps(tmp_path: Path) -> None:
+    found = read(tmp_path, OPENHANDS_SDK)
+    assert found.rows("kind", "text", "name", "arguments", "output", "exit_code", "is_error") == [
+        ("user", "build it", None, None, None, None, None),
+        ("agent", "Let me.", None, None, None, None, None),  # two calls of one response
+        ("tool", None, "terminal", '{"command": "make"}', "no rule", 2, False),
+        ("tool", None, "terminal", '{"command": "make"}', "ok", 0, False),
+        ("agent", "Built.", None, None, None, None, None),
+    ]
+    s = found.session
+    assert (s["model"], s["tools"], s["end_status_logged"], s["n_turns"]) == ("p/model-a", ["terminal"], "completed", 1)
+    assert (s["input_tokens"], s["cache_read_tokens"], s["cache_write_tokens"]) == (30 + 7, 60, 10)
+    assert (s["output_tokens"], s["reasoning_tokens"], s["logged_cost_usd"]) == (10, 4, 0.75)
+    assert (found.file()["rows_kept"], found.file()["rows_noise"]) == (8, 2)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (sdk_result(3, "t1", "x", exit_code=-1, timeout=True), ("x", None, None, None, "timeout")),
+        (sdk_result(3, "t1", "x", is_error=True), ("x", None, None, True, "tool_error")),
+        (sdk(3, "AgentErrorEvent", tool_call_id="t1", tool_name="terminal", error="bad"), ("bad", None, None, True, "tool_error")),
+        (sdk(3, "UserRejectObservation", "environment", tool_call_id="t1", rejection_reason="no"), (None, "no", None, None, "refused")),
+        (sdk(3, "UserRejectObservation", "environment", tool_call_id="t1", rejection_reason="no", rejection_source="hook"),
+         ("no", None, None, True, "tool_error")),
+        (sdk(3, "TokenEvent"), (None, None, None, None, "no_result")),
+    ],
+)  # fmt: skip
+def test_sdk_results(tmp_path: Path, event: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    found = read(tmp_path, [sdk_say(1, "user", "go"), sdk_call(2, "t1"), event])
+    assert found.rows("output", "text", "exit_code", "is_error", "error", kind="tool") == [expected]
+
+
+def test_sdk_other_events(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        [
+            sdk_say(1, "user", "go", extended_content=[{"type": "text", "text": "a rule"}]),
+            sdk(2, "Condensation", "environment", summary="so far"),
+            sdk(3, "PauseEvent", "user"),
+            sdk_say(4, "user", "a task", sender="another agent"),
+            sdk(5, "ConversationErrorEvent", "environment", code="LLMRateLimitError", detail="busy"),
+            sdk(6, "ConversationErrorEvent", "environment", code="MaxIterationsReached", detail="500"),
+        ],
+    )
+    assert found.rows("origin", "text", "error") == [
+        ("human", "go", None), ("injected", "a rule", None), ("compaction", "so far", None), ("interrupt", None, None),
+        ("meta", "a task", None), ("system", "busy", "api_error"), ("system", "500", None),
+    ]  # fmt: skip
+    assert found.session["end_status_logged"] == "timeout"
+
+
+def test_sdk_the_state_finished_follows_every_answer_and_is_no_end(tmp_path: Path) -> None:
+    state = sdk(3, "ConversationStateUpdateEvent", "environment", key="execution_status", value="finished")
+    assert (
+        read(tmp_path, [sdk_say(1, "user", "go"), sdk_say(2, "agent", "ok"), state]).session["end_status_logged"]
+        is None
+    )

@@ -1,12 +1,14 @@
 """OpenHands: a stream of events, or the record of one evaluated instance that holds such a history.
 
 Belongs here: the layouts and what the record around a history says. Does not belong here: events
-(``openhands_events.py``).
+(``openhands_events.py``, and ``openhands_sdk.py`` for those of the agent SDK).
 
 Layouts: an array of events (a trajectory as downloaded, or under ``trajectory``), an event a line,
 and evaluation outputs with a ``history`` of events or, in 2024, of (action, observation) pairs. An
 event stream names no session: it is named by its first event, whose time has microseconds, so that a
 longer copy of the same stream is the same session. Times have no zone and are taken for UTC.
+
+A server keeps each event in a file of its own. Such a file holds no session: its events must be joined.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from evalpipe.sources.readers.base import (
     json_readers,
 )
 from evalpipe.sources.readers.openhands_events import SOURCE, EventSession, add_event, is_event
+from evalpipe.sources.readers.openhands_sdk import add_sdk_event, is_sdk_event
 from evalpipe.sources.readers.values import (
     content_id,
     cost_of,
@@ -49,13 +52,14 @@ class OpenhandsParser(Parser):
         self._stream: EventSession | None = None
         self._last_id = -1
         self._n_streams = 0
+        self._n_events = 0
 
     def feed(self, record: Record) -> str:
         """Take one event, or one evaluated instance."""
         history = record.get("history", record.get("trajectory"))
         if type(history) is list:
             return self._instance(record, history)
-        if not is_event(record):
+        if not _is_any_event(record):
             return NOT_A_RECORD
         return self._event(record)
 
@@ -65,17 +69,20 @@ class OpenhandsParser(Parser):
         if self._stream is None or is_restart:
             at = iso_time(record.get("timestamp"))
             self._n_streams += 1
+            self._n_events = 0
             key = content_id(record)
             self._stream = EventSession(key, _AGENT)
             self._stream.is_named = at is not None
-            # A copy of the same stream has the same id; the longest is chosen later.
-            self.sessions[f"{key}/{self._n_streams}"] = self._stream
         if type(number) is int:
             self._last_id = number
         self.current = self._stream
-        status = add_event(self._stream, record)
-        if status is not NOT_A_RECORD:
+        status = _add(self._stream, record)
+        if status is KEPT:
             self._stream.n_records += 1
+        self._n_events += 1
+        if self._n_events > 1 and self._stream.n_records:
+            # A copy of the same stream has the same id; the longest is chosen later.
+            self.sessions[str(self._n_streams)] = self._stream
         return status
 
     def _instance(self, record: Record, history: list[object]) -> str:
@@ -83,14 +90,14 @@ class OpenhandsParser(Parser):
         if history and not events:
             return BAD_FIELD
         task = id_of(record.get("instance_id")) or id_of(record.get("id")) or id_of(record.get("question_id"))
-        if task is None and not any(map(is_event, events)):
+        if task is None and not any(map(_is_any_event, events)):
             return NOT_A_RECORD
         session = EventSession(f"{task or 'instance'}/{content_id(events)}", _AGENT)
         session.task_id = task
         session.n_records = 1
         _about(session, record)
         for event in events:
-            add_event(session, event)
+            _add(session, event)
         _outcome(session, record)
         self.sessions[session.session_id] = session
         self.current = session
@@ -103,6 +110,14 @@ class OpenhandsParser(Parser):
         forget_zero_cost(session)
         if not session.is_named:
             session.session_id = f"{SOURCE}:{content_id(session.rows)}"
+
+
+def _is_any_event(record: Record) -> bool:
+    return is_event(record) or is_sdk_event(record)
+
+
+def _add(session: EventSession, event: Record) -> str:
+    return add_sdk_event(session, event) if is_sdk_event(event) else add_event(session, event)
 
 
 def _events(history: list[object]) -> Iterator[Record]:
@@ -158,8 +173,8 @@ def _is_solved(record: Record) -> bool | None:
 def _recognise(record: Record) -> bool:
     history = record.get("history", record.get("trajectory"))
     if type(history) is list:
-        return any(map(is_event, list(_events(history[:3]))))
-    return is_event(record) and "source" in record
+        return any(map(_is_any_event, _events(history[:3])))
+    return _is_any_event(record) and "source" in record
 
 
 READERS: tuple[Reader, ...] = json_readers(
