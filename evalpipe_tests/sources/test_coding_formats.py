@@ -41,7 +41,7 @@ from evalpipe.sources.session import (
     Session,
     summarise,
 )
-from evalpipe_tests.sources.coding_logs import LOGS, written
+from evalpipe_tests.sources.coding_logs import LOGS, ROOT, SID, written
 from evalpipe_tests.sources.helpers import OPTIONS, Read, tar
 from evalpipe_tests.sources.test_reading_properties import FILES, STRANGE, places, put, strange
 
@@ -98,7 +98,11 @@ def test_a_head_that_cuts_the_log_off_is_recognised(name: str) -> None:
 def test_every_single_field_may_be_anything(name: str) -> None:
     """Asked of the parsers themselves, since a file of one strange record may be of no known format."""
     log = LOGS[name]
-    reader = next(r for r in all_readers() if r.name == log.source and r.recognise(_record(log.records[0], r)))
+    reader = next(
+        r
+        for r in all_readers()
+        if r.name == log.source and type(record := _record(log.records[0], r)) is dict and r.recognise(record)
+    )
     for at, record in enumerate(log.records):
         for place in places(record):
             for new in STRANGE:
@@ -182,6 +186,25 @@ def test_a_session_of_the_future_is_quarantined_record_by_record(name: str) -> N
     assert found.sessions.height == 0
     assert found.codes == ["FUTURE_DATE"] * whole.file()["rows_kept"]
     assert set(found.quarantine["session_id"]) == {whole.session["session_id"]}
+
+
+@pytest.mark.parametrize("name", ["gemini_document", "opencode_export", "openhands_evaluated", "swe", "mini"])
+def test_a_bundle_of_whole_sessions_is_not_held_in_memory(name: str) -> None:
+    """Evaluation outputs reach gigabytes: each session is handed on when it is read."""
+    log = LOGS[name]
+    record = json.dumps(log.records[0])
+    ids = (SID, ROOT, "repo__task-1", "resp1", "fix the issue")
+    copies = []
+    for number in range(40):
+        text = record
+        for known in ids:
+            text = text.replace(known, f"{known}{number}")
+        copies.append(text)
+    data = "\n".join(copies).encode()
+    reader = sniff(data[:HEAD_BYTES])
+    assert reader is not None
+    assert reader.is_one_record_a_session
+    assert read(data, chunk_bytes=200).sessions.height == 40
 
 
 def test_logs_of_other_formats_are_left_to_their_readers() -> None:

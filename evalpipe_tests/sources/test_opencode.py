@@ -210,3 +210,10 @@ def test_times_are_milliseconds(tmp_path: Path) -> None:
         "10:00:04", "10:00:05",
     ]  # fmt: skip
     assert millis(4) % 1000 == 0
+
+
+def test_a_shorter_copy_of_an_export_adds_nothing(tmp_path: Path) -> None:
+    short = {**OPENCODE, "messages": OPENCODE["messages"][:1]}
+    for records in ([OPENCODE, short], [short, OPENCODE]):
+        found = read(tmp_path, records)
+        assert (found.session["n_messages"], found.codes) == (3, [])

@@ -11,7 +11,7 @@ history with a shortened one: messages known already keep their first, full cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
@@ -215,6 +215,14 @@ def _recognise(record: Record) -> bool:
     return type(record.get("sessionId")) is str and type(record.get("projectHash")) is str
 
 
-READERS: tuple[Reader, ...] = json_readers(
-    Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=GeminiParser)
+LINES = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=GeminiParser)
+READERS: tuple[Reader, ...] = (
+    *json_readers(
+        replace(
+            LINES,
+            recognise=lambda record: _recognise(record) and type(record.get("messages")) is list,
+            is_one_record_a_session=True,
+        )
+    ),
+    LINES,
 )

@@ -5,14 +5,14 @@ and its parts (``opencode_parts.py``).
 
 In the hook log a message, and each of its parts, is written again whenever it changes: the last
 counts. A sub-agent's session names its parent. Where both are in the file, its steps become child
-steps of the call that started it; where the parent is not, it is a session of its own that names its
-parent and in which no person speaks.
+steps of the call that started it; an exported one is a session of its own that names its parent and
+in which no person speaks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
@@ -82,8 +82,11 @@ class OpencodeParser(Parser):
         session_id = text_of(info.get("id"))
         if session_id is None:
             return NO_SESSION_ID
-        self._describe(session_id, info)
-        log = self._logs[session_id]
+        known = self._logs.get(session_id)
+        if known is not None and len(known.messages) > len(record["messages"]):
+            # A shorter copy of a session that is read already.
+            return self._keep(session_id)
+        log = self._logs[session_id] = _Log(info)
         for index, item in enumerate(record["messages"]):
             message, parts = object_of(item).get("info"), object_of(item).get("parts")
             if type(message) is not dict:
@@ -223,10 +226,12 @@ def _ids(properties: Record) -> Iterator[object]:
         yield object_of(properties.get(key)).get("id")
 
 
-def _recognise(record: Record) -> bool:
-    if type(record.get("info")) is dict:
-        session_id = text_of(record["info"].get("id"))
-        return session_id is not None and session_id.startswith("ses") and "messages" in record
+def _recognise_export(record: Record) -> bool:
+    session_id = text_of(object_of(record.get("info")).get("id"))
+    return session_id is not None and session_id.startswith("ses") and "messages" in record
+
+
+def _recognise_line(record: Record) -> bool:
     kind, properties = _event(record)
     if kind is None or properties is None:
         return False
@@ -235,13 +240,10 @@ def _recognise(record: Record) -> bool:
     return type(record.get(_HOOK)) is list and kind.startswith(_NOISE_START)
 
 
-READERS: tuple[Reader, ...] = json_readers(
-    Reader(
-        name=SOURCE,
-        version="1",
-        shape="lines",
-        recognise=_recognise,
-        parser=OpencodeParser,
-        array_key=_HOOK,
-    )
+LINES = Reader(
+    name=SOURCE, version="1", shape="lines", recognise=_recognise_line, parser=OpencodeParser, array_key=_HOOK
+)
+READERS: tuple[Reader, ...] = (
+    *json_readers(replace(LINES, recognise=_recognise_export, is_one_record_a_session=True, array_key="")),
+    LINES,
 )

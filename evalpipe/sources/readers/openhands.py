@@ -14,6 +14,7 @@ A server keeps each event in a file of its own. Such a file holds no session: it
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
@@ -170,13 +171,18 @@ def _is_solved(record: Record) -> bool | None:
     return None
 
 
-def _recognise(record: Record) -> bool:
-    history = record.get("history", record.get("trajectory"))
-    if type(history) is list:
-        return any(map(_is_any_event, _events(history[:3])))
+def _recognise_event(record: Record) -> bool:
     return _is_any_event(record) and "source" in record
 
 
-READERS: tuple[Reader, ...] = json_readers(
-    Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=OpenhandsParser)
+def _recognise_instance(record: Record) -> bool:
+    history = record.get("history", record.get("trajectory"))
+    return type(history) is list and any(map(_is_any_event, _events(history[:3])))
+
+
+LINES = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise_event, parser=OpenhandsParser)
+READERS: tuple[Reader, ...] = (
+    *json_readers(replace(LINES, recognise=_recognise_instance, is_one_record_a_session=True)),
+    LINES,
+    replace(LINES, shape="items"),
 )
