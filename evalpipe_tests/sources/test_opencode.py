@@ -96,9 +96,13 @@ def test_sessions_that_name_each_other_as_parents_do_not_hang(tmp_path: Path) ->
         hook("session.created", info=oc_session(CHILD, ROOT)),
         hook("session.updated", info=oc_session(ROOT, CHILD)),
         hook("session.updated", info=oc_session(ROOT, ROOT)),
+        hook("session.created", info=oc_session("ses_deep1", CHILD)),
+        hook("session.updated", info=oc_session(CHILD, "ses_deep1")),
+        hook("session.created", info=oc_session("ses_own", "ses_own")),
         hook("message.updated", info=oc_user("m1", 1)),
     ]
-    assert read(tmp_path, lines).codes == []
+    found = read(tmp_path, lines)
+    assert (found.codes, found.sessions.height) == ([], 2)
 
 
 def test_a_sub_agents_session_in_a_file_of_its_own_has_a_parent_and_no_turn(tmp_path: Path) -> None:

@@ -170,3 +170,9 @@ def test_messages_before_the_header_are_quarantined(tmp_path: Path) -> None:
 def test_a_cost_of_zero_beside_tokens_is_unknown(tmp_path: Path) -> None:
     free = pi_agent(2, usage={**PI_USAGE, "cost": {"total": 0}})
     assert read(tmp_path, PI_HEAD, pi_user(1, "go"), free).session["logged_cost_usd"] is None
+
+
+def test_a_result_that_comes_after_the_interrupt_still_belongs_to_its_call(tmp_path: Path) -> None:
+    stopped = pi_agent(2, pi_call("t1"), pi_call("t2"), stopReason="aborted", errorMessage="aborted")
+    found = read(tmp_path, PI_HEAD, pi_user(1, "go"), stopped, pi_result(3, "t1", "half", is_error=False))
+    assert found.rows("name", "output", "error", kind="tool") == [("bash", "half", None), ("bash", None, "interrupted")]

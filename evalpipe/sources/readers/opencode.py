@@ -148,12 +148,9 @@ class OpencodeParser(Parser):
         log = self._logs.setdefault(session_id, _Log())
         log.info = {**log.info, **info}
         parent = text_of(info.get("parentID"))
-        if (
-            parent is not None
-            and parent in self._logs
-            and session_id not in self.sessions
-            and self._root(parent) != session_id
-        ):
+        # Who is a sub-agent is settled when its session first appears, so nobody is their own ancestor.
+        is_new = session_id not in self.sessions and session_id not in self._parents
+        if parent is not None and parent != session_id and parent in self._logs and is_new:
             self._parents[session_id] = parent
 
     def _keep(self, session_id: str) -> str:
