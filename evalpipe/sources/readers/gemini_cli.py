@@ -28,7 +28,7 @@ from evalpipe.sources.readers.base import (
     user_of,
 )
 from evalpipe.sources.readers.gemini_text import ACKNOWLEDGEMENTS, put_result, result_of, split_parts, texts_of
-from evalpipe.sources.readers.values import id_of, iso_time, object_of, objects_of, text_of, uncached
+from evalpipe.sources.readers.values import id_of, object_of, objects_of, text_of, uncached
 from evalpipe.sources.session import (
     CACHE_READ,
     END,
@@ -45,6 +45,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "gemini_cli"
 
@@ -117,8 +118,8 @@ class GeminiParser(Parser):
         return KEPT
 
     def _set(self, recording: _Recording, changes: Record) -> None:
-        recording.started = iso_time(changes.get("startTime")) or recording.started
-        recording.updated = iso_time(changes.get("lastUpdated")) or recording.updated
+        recording.started = normal_time(changes.get("startTime")) or recording.started
+        recording.updated = normal_time(changes.get("lastUpdated")) or recording.updated
         recording.directories = changes.get("directories") or recording.directories
         known = {said for message in recording.messages.values() if (said := _said(message))}
         for message in objects_of(changes.get("messages")):
@@ -153,7 +154,7 @@ def _put(recording: _Recording, message: Record) -> None:
 
 
 def _add(session: Session, key: str, message: Record) -> None:
-    at = iso_time(message.get("timestamp"))
+    at = normal_time(message.get("timestamp"))
     if at is not None:
         session.see(at)
     kind = text_of(message.get("type"))
@@ -200,7 +201,7 @@ def _call(session: Session, key: str, call: Record, at: str | None) -> None:
         id_of(call.get("id")) or key, text_of(call.get("name")) or "unknown", json_text(call.get("args")), at
     )
     session.rows.append(row)
-    end, response, status = iso_time(call.get("timestamp")), result_of(call.get("result")), call.get("status")
+    end, response, status = normal_time(call.get("timestamp")), result_of(call.get("result")), call.get("status")
     if end is not None:
         session.see(end)
     if response is None and status not in ("success", "error", "cancelled"):

@@ -19,7 +19,6 @@ from evalpipe.sources.readers.values import (
     object_of,
     objects_of,
     openai_counts,
-    seconds_time,
     text_digest,
     text_of,
 )
@@ -35,6 +34,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 #: What only this agent's messages hold.
 MESSAGE_MARKS = ("mswea_bash_command", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
@@ -63,7 +63,7 @@ class Messages:
         self._n += 1
         self.session.n_messages += 1
         extra = object_of(message.get("extra"))
-        at = seconds_time(extra.get("timestamp"))
+        at = normal_time(extra.get("timestamp"))
         if at is not None:
             self.session.see(at)
         role, text = message.get("role"), block_text(message.get("content"))

@@ -28,8 +28,9 @@ from evalpipe.sources.readers.base import (
     user_of,
 )
 from evalpipe.sources.readers.opencode_parts import Place, add_message, sub_session
-from evalpipe.sources.readers.values import forget_zero_cost, id_of, millis_time, object_of, text_of
+from evalpipe.sources.readers.values import forget_zero_cost, id_of, object_of, text_of
 from evalpipe.sources.session import STEP_ID, Row, Session
+from evalpipe.sources.times import normal_time
 
 SOURCE = "opencode"
 _HOOK = "hook"
@@ -178,7 +179,7 @@ class OpencodeParser(Parser):
         session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
         self._add(session, session_id, Place(None, is_sub_agent=parent is not None))
         forget_zero_cost(session)
-        if not session.first_at and (at := millis_time(object_of(info.get("time")).get("created"))):
+        if not session.first_at and (at := normal_time(object_of(info.get("time")).get("created"))):
             session.see(at)
 
     def _add(self, session: Session, session_id: str, place: Place) -> None:

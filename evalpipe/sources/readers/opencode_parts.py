@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evalpipe.sources.readers.base import Record, json_text
-from evalpipe.sources.readers.values import add_cost, add_counts, id_of, millis_time, object_of, text_of
+from evalpipe.sources.readers.values import add_cost, add_counts, id_of, object_of, text_of
 from evalpipe.sources.session import (
     END,
     ERROR,
@@ -31,6 +31,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 _REFUSED = re.compile(r"rejected permission|user (?:has )?rejected|user dismissed", re.I)
 _REASON = re.compile(r"with the following feedback: (.*)\Z", re.S)
@@ -62,7 +63,7 @@ def add_message(
         Each call with its part, right after its step, so that the steps of a sub-agent can follow it.
     """
     times = object_of(message.get("time"))
-    at = millis_time(times.get("created"))
+    at = normal_time(times.get("created"))
     if at is not None and place.parent is None:
         session.see(at)
     if place.parent is None:
@@ -71,7 +72,7 @@ def add_message(
         _user(session, key, parts, at, place)
         return
     yield from _assistant(session, key, message, parts, at, place)
-    done = millis_time(times.get("completed"))
+    done = normal_time(times.get("completed"))
     if done is not None:
         session.greatest_at = max(session.greatest_at, done)
 
@@ -114,7 +115,7 @@ def _assistant(
         if part.get("type") == "tool":
             yield _call(session, step_id, part, at, place), part
         elif part.get("type") == "retry":
-            wait = user_row(step_id, "system", None, millis_time(object_of(part.get("time")).get("created")) or at)
+            wait = user_row(step_id, "system", None, normal_time(object_of(part.get("time")).get("created")) or at)
             wait[KIND], wait[ERROR], wait[PARENT] = "system", "api_error", place.parent
             wait[TEXT] = text_of(object_of(object_of(part.get("error")).get("data")).get("message"))
             session.rows.append(wait)
@@ -147,10 +148,10 @@ def _call(session: Session, step_id: str, part: Record, at: str | None, place: P
         id_of(part.get("callID")) or step_id,
         text_of(part.get("tool")) or "unknown",
         json_text(state.get("input")),
-        millis_time(times.get("start")) or at,
+        normal_time(times.get("start")) or at,
         place.parent,
     )
-    row[END] = millis_time(times.get("end"))
+    row[END] = normal_time(times.get("end"))
     metadata = object_of(state.get("metadata"))
     row[EXIT_CODE] = exit_code(metadata.get("exit"))
     if status == "completed":

@@ -28,17 +28,9 @@ from evalpipe.sources.readers.base import (
 )
 from evalpipe.sources.readers.openhands_events import SOURCE, EventSession, add_event, is_event
 from evalpipe.sources.readers.openhands_sdk import add_sdk_event, is_sdk_event
-from evalpipe.sources.readers.values import (
-    content_id,
-    cost_of,
-    flag_of,
-    forget_zero_cost,
-    id_of,
-    iso_time,
-    object_of,
-    text_of,
-)
+from evalpipe.sources.readers.values import content_id, cost_of, flag_of, forget_zero_cost, id_of, object_of, text_of
 from evalpipe.sources.session import Session
+from evalpipe.sources.times import normal_time
 
 _AGENT = "openhands"
 #: Phrases of errors by which a run ran into a limit of its own; others came from outside the agent.
@@ -68,7 +60,7 @@ class OpenhandsParser(Parser):
         number = record.get("id")
         is_restart = type(number) is int and number == 0 and self._last_id > 0
         if self._stream is None or is_restart:
-            at = iso_time(record.get("timestamp"))
+            at = normal_time(record.get("timestamp"))
             self._n_streams += 1
             self._n_events = 0
             key = content_id(record)

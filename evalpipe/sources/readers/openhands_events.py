@@ -17,7 +17,6 @@ from evalpipe.sources.readers.values import (
     add_counts,
     cost_of,
     id_of,
-    iso_time,
     object_of,
     objects_of,
     openai_counts,
@@ -42,6 +41,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "openhands"
 
@@ -99,7 +99,7 @@ def is_event(record: Record) -> bool:
 
 def add_event(session: EventSession, event: Record) -> str:
     """Append one event; ``KEPT``, ``NOISE`` or a quarantine code."""
-    at = iso_time(event.get("timestamp"))
+    at = normal_time(event.get("timestamp"))
     action, observation = event.get("action"), event.get("observation")
     if type(action) is str:
         status = _action(session, action, event, at)

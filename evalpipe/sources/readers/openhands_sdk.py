@@ -15,16 +15,7 @@ from collections.abc import Callable
 
 from evalpipe.sources.readers.base import KEPT, NOISE, NOT_A_RECORD, Record, block_text, json_text
 from evalpipe.sources.readers.openhands_events import EventSession
-from evalpipe.sources.readers.values import (
-    cost_of,
-    id_of,
-    iso_time,
-    object_of,
-    objects_of,
-    text_digest,
-    text_of,
-    uncached,
-)
+from evalpipe.sources.readers.values import cost_of, id_of, object_of, objects_of, text_digest, text_of, uncached
 from evalpipe.sources.session import (
     END,
     ERROR,
@@ -39,6 +30,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 _NOISE = frozenset({
     "TokenEvent", "StreamingDeltaEvent", "LLMCompletionLogEvent", "CondensationRequest", "HookExecutionEvent",
@@ -66,7 +58,7 @@ def add_sdk_event(session: EventSession, event: Record) -> str:
     handler = _HANDLERS.get(kind)
     if handler is None:
         return NOT_A_RECORD
-    at = iso_time(event.get("timestamp"))
+    at = normal_time(event.get("timestamp"))
     status = handler(session, id_of(event.get("id")) or f"#{len(session.rows)}", event, at)
     if status is KEPT:
         session.n_messages += 1

@@ -33,8 +33,6 @@ from evalpipe.sources.readers.values import (
     flag_of,
     forget_zero_cost,
     id_of,
-    iso_time,
-    millis_time,
     object_of,
     objects_of,
     text_of,
@@ -63,6 +61,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "pi_agent"
 
@@ -103,7 +102,7 @@ class PiParser(Parser):
             return NOT_A_RECORD
         if session is None:
             return NO_SESSION_ID
-        at = iso_time(record.get("timestamp"))
+        at = normal_time(record.get("timestamp"))
         status = _ENTRIES[kind](record, session, id_of(record.get("id")) or str(session.n_records), at)
         if status is KEPT:
             self.current = session
@@ -111,7 +110,7 @@ class PiParser(Parser):
         return status
 
     def _header(self, record: Record) -> str:
-        started = iso_time(record.get("timestamp"))
+        started = normal_time(record.get("timestamp"))
         session_id = text_of(record.get("id")) or content_id(record)
         known = self.sessions.get(session_id)
         session = known if isinstance(known, PiSession) else PiSession(session_id, started)
@@ -142,7 +141,7 @@ def _message(entry: Record, session: PiSession, key: str, at: str | None) -> str
     handler = _ROLES.get(str(message.get("role")))
     if handler is None:
         return NOT_A_RECORD
-    at = at or millis_time(message.get("timestamp"))
+    at = at or normal_time(message.get("timestamp"))
     if at is not None:
         session.see(at)
     session.n_messages += 1

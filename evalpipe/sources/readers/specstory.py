@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from evalpipe.sources.readers.base import KEPT, NOISE, NOT_A_RECORD, FileContext, Parser, Reader, Record
 from evalpipe.sources.readers.claude_text import origins
 from evalpipe.sources.readers.specstory_tools import CLOSE, OPEN, add_tool, blocks, plain_tool
-from evalpipe.sources.readers.values import content_id, iso_time, text_of
+from evalpipe.sources.readers.values import content_id, text_of
 from evalpipe.sources.session import NAME, ORIGIN, STEP_ID, Session, agent_row, user_row
+from evalpipe.sources.times import normal_time
 
 SOURCE = "specstory"
 
@@ -114,10 +115,10 @@ class SpecstoryParser(Parser):
 
 def _started(text: str) -> str | None:
     if start := _START.match(text):
-        return iso_time(start["at"])
+        return normal_time(start["at"])
     title = _TITLE.search(text)
     match = _TITLE_TIME.search(title["title"]) if title else None
-    return iso_time(match.group()) if match else None
+    return normal_time(match.group()) if match else None
 
 
 def _messages(text: str, started: str | None) -> Iterator[_Message]:
@@ -136,7 +137,7 @@ def _messages(text: str, started: str | None) -> Iterator[_Message]:
             continue
         if line.startswith("_**") and (match := _HEADING.match(line)):
             when = _TIME.search(match["what"] or "")
-            time = iso_time(when.group(1)) if when else None
+            time = normal_time(when.group(1)) if when else None
             if time is None or started is None or time >= started:
                 if heading is not None:
                     yield _message(heading, at, held)

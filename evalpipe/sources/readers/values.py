@@ -7,10 +7,9 @@ what a field means.
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from typing import Any
 
-from evalpipe.sources.readers.base import Record, json_text, normal_time
+from evalpipe.sources.readers.base import Record, json_text
 from evalpipe.sources.session import (
     CACHE_READ,
     CACHE_WRITE,
@@ -49,29 +48,6 @@ def id_of(value: object) -> str | None:
 def flag_of(value: object) -> bool | None:
     """The value if it is a truth value."""
     return value if type(value) is bool else None
-
-
-def iso_time(value: object) -> str | None:
-    """A time logged as ISO text, in the one layout of the tables; ``None`` if it is none."""
-    return normal_time(value)
-
-
-def seconds_time(value: object) -> str | None:
-    """Seconds since 1970 as ISO text in UTC; ``None`` if it is no such number."""
-    number = number_or_none(value)
-    if number is None or number <= 0:
-        return None
-    try:
-        moment = datetime.fromtimestamp(number, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06d}Z"
-
-
-def millis_time(value: object) -> str | None:
-    """Milliseconds since 1970 as ISO text in UTC; ``None`` if it is no such number."""
-    number = number_or_none(value)
-    return None if number is None else seconds_time(number / 1000)
 
 
 def cost_of(value: object) -> float | None:
