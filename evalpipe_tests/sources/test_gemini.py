@@ -119,6 +119,7 @@ def test_a_call_that_was_never_answered(tmp_path: Path, status: str | None) -> N
     [
         ("please continue with it", "human"),
         ("Please continue.", "meta"),
+        ("Please continue. Then run the tests", "human"),
         ("System: Potential loop detected", "meta"),
         ("I ran the following shell command:\n```sh\nls\n```", "local_command"),
         ("<session_context>\nx\n</session_context>", "injected"),

@@ -214,3 +214,28 @@ def test_mini_times_are_seconds(tmp_path: Path) -> None:
         "2026-01-05 10:00:01+00:", "2026-01-05 10:00:01.500",
     ]  # fmt: skip
     assert millis(1) == 1_767_607_201_000
+
+
+def told(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def test_mini_a_person_who_watches_may_refuse_steer_and_ask_for_more(tmp_path: Path) -> None:
+    found = mini(
+        tmp_path,
+        mini_agent(1, "rm -r x"),
+        told("Command not executed. The user rejected your command with the following message: use git rm"),
+        mini_agent(2, "make"),
+        told("Interrupted by user: try ninja"),
+        mini_agent(3, "ninja"),
+        mini_result(3, 0, "ok"),
+        told("The user added a new task: now the docs"),
+        mini_agent(4, "ls"),
+        told("Command not executed. Switching to human mode"),
+    )
+    assert found.rows("text", "output", "error", kind="tool") == [
+        ("use git rm", None, "refused"), (None, None, "interrupted"), (None, "ok", None), (None, None, "refused"),
+    ]  # fmt: skip
+    assert found.rows("origin", "text", kind="user") == [
+        ("human", "fix the issue"), ("interrupt", None), ("human", "try ninja"), ("human", "now the docs"),
+    ]  # fmt: skip

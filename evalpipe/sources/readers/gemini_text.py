@@ -19,9 +19,10 @@ _BY_START = (
     ("This is the Gemini CLI. We are setting up the context", "injected"),
     ("<state_snapshot>", "compaction"),
     ("I ran the following shell command:", "local_command"),
-    ("Please continue.", "meta"),
     ("System: ", "meta"),
 )
+#: What the harness says in the user's place when the model stops in the middle.
+_GO_ON = "Please continue."
 _FILES_START = "\n--- Content from referenced files ---"
 _FILES_END = "\n--- End of content ---"
 
@@ -37,6 +38,8 @@ _RESULT_KEYS = frozenset({"output"})
 
 def user_origin(text: str) -> str:
     """Origin of one text of a user message."""
+    if text == _GO_ON:
+        return "meta"
     for start, origin in _BY_START:
         if text.startswith(start):
             return origin

@@ -5,7 +5,8 @@ Belongs here: commands and their results, in both ways to write them. Does not b
 
 The agent gives commands either as calls, or as one fenced block in its text. The result is the next
 message, of role ``tool`` or ``user``, and begins with the exit code in a tag. Other ``user`` messages
-after the task are the harness's: that the format was wrong, that a command ran out of time.
+after the task are the harness's: that the format was wrong, that a command ran out of time; or those of
+a person who watches, in the harness's frame.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from evalpipe.sources.session import (
     ERROR,
     EXIT_CODE,
     OUTPUT,
+    TEXT,
     Row,
     Session,
     agent_row,
@@ -42,6 +44,11 @@ MESSAGE_MARKS = ("mswea_bash_command", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
 _COMMAND = re.compile(r"```(?:bash|mswea_bash_command)\s*\n(.*?)\n?```", re.S)
 _RETURN_CODE = re.compile(r"\s*(?:<exception>.*?</exception>\s*)?<returncode>\s*(-?\d{1,10})\s*</returncode>\s*", re.S)
 _OUTPUT = re.compile(r"\s*<output>\n?(.*?)\n?</output>\s*\Z", re.S)
+_REFUSED = re.compile(
+    r"\s*Command not executed\. (?:The user rejected your command with the following message:(.*)|Switching to)", re.S
+)
+_INTERRUPTED = re.compile(r"\s*Interrupted by user:(.*)", re.S)
+_NEW_TASK = re.compile(r"\s*The user added a new task:(.*)", re.S)
 _TIMEOUT = re.compile(r"timed out", re.I)
 _SUBMIT = re.compile(r"COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT")
 
@@ -102,6 +109,8 @@ class Messages:
             if text:
                 self.session.rows.append(user_row(key, "human", text, at))
             return
+        if message.get("role") == "user" and text and self._steered(key, text, at):
+            return
         code, output = _result(text or "", extra)
         call_id = id_of(message.get("tool_call_id"))
         is_answer = code is not None or call_id is not None or _TIMEOUT.search((text or "")[:2000]) is not None
@@ -124,6 +133,26 @@ class Messages:
         if row[ERROR] is None:
             # With an exception the code is the harness's own.
             row[EXIT_CODE] = code
+
+    def _steered(self, key: str, text: str, at: str | None) -> bool:
+        """Take what a person said; whether it was one."""
+        rows = self.session.rows
+        if match := _REFUSED.match(text):
+            for row in self._open.values():
+                row[ERROR], row[TEXT] = "refused", (match.group(1) or "").strip() or None
+        elif match := _INTERRUPTED.match(text):
+            for row in self._open.values():
+                row[ERROR] = "interrupted"
+            rows.append(user_row(f"{key}.stop", "interrupt", None, at))
+            if words := match.group(1).strip():
+                rows.append(user_row(key, "human", words, at))
+        elif match := _NEW_TASK.match(text):
+            rows.append(user_row(key, "human", match.group(1).strip(), at))
+            return True
+        else:
+            return False
+        self._open.clear()
+        return True
 
 
 def _commands(message: Record, extra: Record, text: str | None) -> list[tuple[str | None, str, object]]:
