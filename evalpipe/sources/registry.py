@@ -17,7 +17,19 @@ import orjson
 from pydantic_core import from_json
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources.readers import claude_code, codex, evalpipe_jsonl, tau2_bench, tau_bench
+from evalpipe.sources.readers import (
+    claude_code,
+    codex,
+    coze_loop,
+    evalpipe_jsonl,
+    langfuse,
+    langsmith,
+    mlflow_traces,
+    otlp,
+    phoenix,
+    tau2_bench,
+    tau_bench,
+)
 from evalpipe.sources.readers.base import Reader
 
 #: In the order in which they are asked; the first that recognises the file reads it. Formats with
@@ -26,6 +38,12 @@ READERS: tuple[Reader, ...] = (
     evalpipe_jsonl.READER,
     claude_code.READER,
     codex.READER,
+    *otlp.READERS,
+    *mlflow_traces.READERS,
+    *coze_loop.READERS,
+    *langfuse.READERS,
+    *langsmith.READERS,
+    *phoenix.READERS,
     tau2_bench.LINES_READER,
     tau2_bench.READER,
     tau_bench.READER,
