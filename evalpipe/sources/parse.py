@@ -125,6 +125,9 @@ def _read_sessions(
             done = [key for key in parser.sessions if last_line.get(key, next_line) < next_line]
         yield from _take(done, parser, reader, ledger, builder, rejected)
         ledger.flush(builder, is_end=False)
+    n_empty = parser.close()
+    ledger.n_kept -= n_empty
+    ledger.n_noise += n_empty
     yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected)
     if rejected:
         _quarantine_rejected(member, reader, reader.parser(context), ledger, rejected)
@@ -168,10 +171,12 @@ def _quarantine_rejected(
     is read a second time instead.
     """
     shadow = Ledger(ledger.file, ledger.member, ledger.options)
+    placed: set[str] = set()
 
     def watch(offset: int, line: int, data: bytes) -> None:
         session_id = parser.current.session_id if parser.current else ""
         if (code := rejected.get(session_id)) is not None:
+            placed.add(session_id)
             ledger.n_kept -= 1
             ledger.quarantine(code, offset, line, len(data), ledger.digest(data), session_id)
 
@@ -180,6 +185,12 @@ def _quarantine_rejected(
         for _ in feed(member, stream, reader, parser, shadow, watch):
             for session in parser.sessions.values():
                 session.rows.clear()
+    for session_id, code in rejected.items():
+        if session_id not in placed:
+            # Its records hold other sessions too, or do not name it: it stands there by itself.
+            ledger.n_read += 1
+            place = f"{ledger.file.digest}/{ledger.member}/{session_id}".encode()
+            ledger.quarantine(code, 0, 0, 0, ledger.digest(place), session_id)
 
 
 def _last_lines(member: Member, key: re.Pattern[bytes], ledger: Ledger) -> dict[str, int]:

@@ -49,6 +49,14 @@ class Parser(ABC):
     def header(self, value: Record) -> None:  # noqa: B027, most formats have none
         """Take the header of a document (see ``Reader.header_key``), before any record."""
 
+    def close(self) -> int:
+        """Called once after the last record of the file, before the sessions left are taken.
+
+        Returns:
+            Number of records that were kept and turn out to be noise, now that all are known.
+        """
+        return 0
+
     def finish(self, session: Session) -> None:  # noqa: B027, most formats need nothing
         """Called once when no more records of the session will come."""
 
