@@ -235,23 +235,24 @@ def open_home(settings: Settings) -> Settings:
             ``home.json`` cannot be read, ``HOME_UNUSABLE`` where no home can be made.
     """
     if is_home(settings.home):
-        return replace(settings, first_day=_first_day_of(settings.home))
+        return replace(settings, first_day=_first_day_of(settings))
     try:
         _make_home(settings)
     except OSError as error:
         what = f"{error.strerror or type(error).__name__}."
         raise EvalpipeError("HOME_UNUSABLE", what, where=str(error.filename or settings.home)) from None
-    return replace(settings, first_day=_first_day_of(settings.home))
+    return replace(settings, first_day=_first_day_of(settings))
 
 
-def _first_day_of(home: Path) -> date:
+def _first_day_of(settings: Settings) -> date:
+    home = settings.home
     try:
         found = json.loads((home / "home.json").read_text("utf-8"))
         layout, first_day = found["layout"], date.fromisoformat(found["first_day"])
     except OSError as error:
         raise EvalpipeError("HOME_UNUSABLE", f"{error.strerror}.", where=str(error.filename)) from None
     except (ValueError, KeyError, TypeError):
-        form = json.dumps({"layout": HOME_LAYOUT, "first_day": Settings().first_day.isoformat()})
+        form = json.dumps({"layout": HOME_LAYOUT, "first_day": settings.first_day.isoformat()})
         fix = f"Restore it, or write {form} into it, with the first_day that the home was made with."
         where = str(home / "home.json")
         raise EvalpipeError("HOME_DAMAGED", "it does not say what home this is.", where=where, fix=fix) from None

@@ -92,10 +92,10 @@ def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
             open_home(Settings(home=home))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"layout": 1, "first_day": "2026-01-01T00:00:00+01:00"}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"layout": 2, "first_day": "2026-01-01T00:00:00+01:00"}'])
 def test_a_damaged_home_is_said_so(tmp_path: Path, text: str) -> None:
     (tmp_path / "home.json").write_text(text)
-    with pytest.raises(EvalpipeError, match=r"HOME_INCOMPATIBLE.*damaged"):
+    with pytest.raises(EvalpipeError, match="HOME_DAMAGED"):
         open_home(Settings(home=tmp_path))
 
 

@@ -101,7 +101,7 @@ def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | N
     # Days of a restricted range may wait for neighbours that were not asked for.
     if days is None and left:
         raise EvalpipeError("CONTRACT_BROKEN", "days stay stale after they were made", where=f"{min(left)}")
-    summary.days = sorted(seen - left - set(red))
+    summary.days = sorted(seen - set(red))
     summary.red = {day: (entry["code"], entry["what"]) for day, entry in red.items()}
     _score(settings, runner, summary, days, as_of)
     return summary

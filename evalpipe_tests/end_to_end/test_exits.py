@@ -12,19 +12,27 @@ import typer
 from evalpipe import cli as cli_module
 from evalpipe.console.summary import after_gate
 from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, Exit
+from evalpipe.settings import load, open_home
 from evalpipe_tests.end_to_end.conftest import Cli
 from evalpipe_tests.orchestration.small import write_sessions
 
 
-@pytest.mark.parametrize("debug", [(), ("--debug",)])
-def test_a_crash_is_no_failed_gate(cli: Cli, tmp_path: Path, debug: tuple[str, ...]) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_crash_is_no_failed_gate(debug: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, cli_module._handled(as_json=False, debug=debug):
+        raise ZeroDivisionError("words of a log")
+    said = capsys.readouterr().err
+    assert caught.value.exit_code == Exit.FAILED
+    assert "INTERNAL_ERROR" in said
+    assert "Fix:" in said
+    assert ("Traceback" in said) == debug
+    assert ("words of a log" in said) == debug, "a message may quote a log, and is shown only where it was asked for"
+
+
+def test_a_file_in_the_way_is_named(cli: Cli, tmp_path: Path) -> None:
+    home = open_home(load(folder=tmp_path, environ={}, home=tmp_path / "home")).home
     (home / "lake").write_text("in the way", "utf-8")
-    done = cli("doctor", "--home", home, *debug, expect=Exit.FAILED)
-    assert "INTERNAL_ERROR" in done.stderr
-    assert "Fix:" in done.stderr
-    assert ("Traceback" in done.stderr or "File " in done.stderr) == bool(debug)
+    assert "FILE_FAILED" in cli("doctor", "--home", home, expect=Exit.USAGE).stderr
 
 
 @pytest.mark.parametrize("debug", [(), ("--debug",)])
@@ -54,6 +62,7 @@ def test_an_error_of_a_step_ends_with_its_own_code(
 )
 def test_days_outside_the_home_are_a_usage_error(cli: Cli, tmp_path: Path, args: tuple[str, ...]) -> None:
     logs = write_sessions(tmp_path / "a.jsonl", "2026-01-05", "a")
+    open_home(load(folder=tmp_path, environ={}, home=tmp_path / "home"))
     done = cli(*(arg.format(logs=logs) for arg in args), "--home", tmp_path / "home", expect=Exit.USAGE)
     assert "BAD_ARGUMENT" in done.stderr
     assert "Name days from 2023-01-01" in done.stderr
