@@ -6,18 +6,20 @@ that only one format needs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Literal
 
 import orjson
 
-from evalpipe.sources.session import Session
+from evalpipe.sources.session import Session, number_or_none
+from evalpipe.sources.times import normal_time
 
 #: What ``feed`` says of a record besides a quarantine code.
 KEPT, NOISE = "kept", "noise"
@@ -25,6 +27,9 @@ KEPT, NOISE = "kept", "noise"
 NOT_A_RECORD, BAD_FIELD, NO_SESSION_ID = "NOT_A_RECORD", "BAD_FIELD", "NO_SESSION_ID"
 
 Record = dict[str, Any]
+
+# Smaller numbers are counters, not times: 1980.
+_FIRST_SECOND = 315_532_800
 
 _HOME = re.compile(r"^(?:/Users/|/home/|[A-Za-z]:[\\/]Users[\\/])([^\\/]+)")
 
@@ -61,16 +66,51 @@ class Parser(ABC):
         """Called once when no more records of the session will come."""
 
 
+class RowParser(Parser):
+    """Parser of a format whose every record is a whole session."""
+
+    def read(self, record: Record) -> Session | str:
+        """The session that a record holds, or the quarantine code of a record that holds none."""
+        raise NotImplementedError
+
+    def feed(self, record: Record) -> str:
+        """Take one record."""
+        found = self.read(record)
+        if isinstance(found, str):
+            return found
+        self.keep(found)
+        return KEPT
+
+    def keep(self, session: Session) -> None:
+        """Take a session; of two with one id in a row of records the longer one stays."""
+        session.n_records = 1
+        known = self.sessions.get(session.session_id)
+        if known is None or known.n_messages < session.n_messages:
+            self.sessions[session.session_id] = session
+        self.current = session
+
+
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """What a parser may know of its file: the name, for formats that state facts only there."""
+    """What a parser may know of its file: where it lies, for formats that state facts only there.
+
+    Attributes:
+        name: File name, or path inside an archive.
+        folders: Names of the folders above it, the innermost last; of an archive, above the archive.
+    """
 
     name: str
+    folders: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
         """File name without folders and suffixes such as ``.json.gz``."""
         return re.sub(r"(\.jsonl?|\.gz|\.zst)+$", "", PurePath(self.name).name)
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Names of all folders above the file, inside an archive too, the innermost last."""
+        return (*self.folders, *PurePath(self.name).parts[:-1])
 
 
 #: How records lie in a file. ``lines``: a JSON object a line. ``items``: the items of one JSON array,
@@ -131,10 +171,28 @@ def json_readers(reader: Reader) -> tuple[Reader, ...]:
     return reader, replace(reader, shape="items"), replace(reader, shape="whole")
 
 
+def row_reader(name: str, recognise: Callable[[Record], bool], parser: Callable[[FileContext], Parser]) -> Reader:
+    """A reader, version 1, of lines that are whole sessions (see ``Reader`` for the arguments)."""
+    return Reader(name, "1", "lines", recognise, parser, is_one_record_a_session=True)
+
+
 def user_of(folder: str | None) -> str | None:
     """The user whose home folder a path lies in."""
     match = _HOME.match(folder) if folder else None
     return match.group(1) if match else None
+
+
+def any_time(value: object) -> str | None:
+    """A logged time, ISO text or seconds, milliseconds, micro- or nanoseconds since 1970, as ISO text."""
+    seconds = number_or_none(value)
+    if seconds is None:
+        return normal_time(value)
+    # A plausible date in one unit is none in another: seconds stay below 1e11 until the year 5138.
+    while seconds >= 1e11:
+        seconds /= 1000
+    if seconds < _FIRST_SECOND:
+        return None
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def json_text(value: object) -> str | None:
@@ -144,18 +202,47 @@ def json_text(value: object) -> str | None:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
-        # orjson reads deeper than it writes; the standard library writes what orjson read.
-        return _deep_json(value)
+        # orjson reads deeper than it writes.
+        return "".join(_deep_text(value))
 
 
-def _deep_json(value: object) -> str:
-    limit = sys.getrecursionlimit()
-    # Every level of brackets takes a call, and orjson reads 1024 of them.
-    sys.setrecursionlimit(limit + 2048)
+def _deep_text(value: object) -> Iterator[str]:
+    """JSON text of a value of any depth, with a stack of its own instead of the interpreter's."""
+    stack: list[object] = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is _Piece:
+            yield item.text
+            continue
+        if type(item) is dict:
+            inner = [part for key, member in item.items() for part in (_Piece(f",{json.dumps(str(key))}:"), member)]
+            ends = "{}"
+        elif type(item) is list:
+            inner = [part for member in item for part in (_Piece(","), member)]
+            ends = "[]"
+        else:
+            yield json.dumps(item, ensure_ascii=False, default=str)
+            continue
+        if inner and type(inner[0]) is _Piece:
+            inner[0] = _Piece(inner[0].text[1:])
+        stack += [_Piece(ends[1]), *reversed(inner)]
+        yield ends[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Punctuation on the stack, told apart from values."""
+
+    text: str
+
+
+def digest_of(value: object) -> str:
+    """A short digest of a JSON value, for records that have no id of their own."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    finally:
-        sys.setrecursionlimit(limit)
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        data = (json_text(value) or "").encode("utf-8", "replace")
+    return hashlib.blake2b(data, digest_size=6).hexdigest()
 
 
 def block_text(content: object) -> str | None:
