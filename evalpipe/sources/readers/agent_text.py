@@ -18,11 +18,19 @@ Call = tuple[str, str | None]
 _FUNCTION = re.compile(r"<function=([\w.-]{1,100})>(.*?)(?:</function>|\Z)", re.S)
 _PARAMETER = re.compile(r"<parameter=([\w.-]{1,100})>(.*?)(?:</parameter>|\Z)", re.S)
 _TOOL_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
+_REJECTED = "Previous response had parsing errors"
 _EXIT_CODE = re.compile(r"\[The command completed with exit code (-?\d{1,9})\.\]")
 
 
-def calls_in(text: str) -> list[Call]:
-    """Calls in ``<function=…>``, ``<tool_call>{…}</tool_call>`` or Terminus' JSON with ``commands``."""
+def calls_in(text: str, answer: str = "") -> list[Call]:
+    """Calls in ``<function=…>``, ``<tool_call>{…}</tool_call>`` or Terminus' JSON with ``commands``.
+
+    Args:
+        text: What the agent wrote.
+        answer: What it was answered; if the harness could not read the text, nothing was called.
+    """
+    if answer.startswith(_REJECTED):
+        return []
     if "<function=" in text:
         return [
             (match[1], json_text({p[1]: p[2].strip() for p in _PARAMETER.finditer(match[2])}))

@@ -89,10 +89,12 @@ class _Walk:
         self.cost: float | None = None
         self._embedded = _embedded(record)
         self._depth = 0
+        self._is_text_only = False
 
     def add(self, steps: list[Record], prefix: str, parent: str | None, model: str | None = None) -> None:
         """Append steps; ``prefix`` tells those of a sub-agent apart, ``parent`` is the call that started it."""
         is_summed = False
+        self._is_text_only = not any(step.get("tool_calls") for step in steps)
         for position, step in enumerate(steps):
             if step.get("is_copied_context") is True:
                 continue
@@ -148,9 +150,10 @@ class _Walk:
             self.session.rows.append(row)
         calls = [c for c in _list(step.get("tool_calls")) if type(c) is dict]
         rows = [self._call(c, f"{step_id}.{n}", at, parent) for n, c in enumerate(calls)]
-        if not calls and text and step.get("observation"):
+        if self._is_text_only and text and (results := _results(step)):
             # Agents whose model gets no tools write their calls into the text.
-            rows = [tool_row(f"{step_id}.{n}", *call, at, parent) for n, call in enumerate(calls_in(text))]
+            found = calls_in(text, block_text(results[0].get("content")) or "")
+            rows = [tool_row(f"{step_id}.{n}", *call, at, parent) for n, call in enumerate(found)]
         self.session.rows += rows
         return rows
 
@@ -162,7 +165,7 @@ class _Walk:
 
     def _observe(self, step: Record, step_id: str, rows: list[Row], at: str | None, parent: str | None) -> None:
         """Put results to their calls; a single one without an id answers all calls of the step together."""
-        results = [r for r in _list(_object(step.get("observation")).get("results")) if type(r) is dict]
+        results = _results(step)
         by_id = {row[STEP_ID]: row for row in rows}
         waiting = list(rows)
         for n, result in enumerate(results):
@@ -194,9 +197,11 @@ class _Walk:
         if self._depth == _MAX_DEPTH:
             return
         self._depth += 1
+        is_text_only = self._is_text_only
         self._embedded |= _embedded(child)
         steps = [step for step in _list(child.get("steps")) if type(step) is dict]
         self.add(steps, f"{key}.", parent, text_or_none(_object(child.get("agent")).get("model_name")))
+        self._is_text_only = is_text_only
         self._depth -= 1
 
 
@@ -209,6 +214,10 @@ def _totals(session: Session, record: Record, cost: float | None) -> None:
         prompt, cached = count(totals.get("total_prompt_tokens")), count(totals.get("total_cached_tokens"))
         uncached = None if prompt is None else max(0, prompt - (cached or 0))
         session.stated_tokens = (uncached, count(totals.get("total_completion_tokens")), cached, None, None)
+
+
+def _results(step: Record) -> list[Record]:
+    return [r for r in _list(_object(step.get("observation")).get("results")) if type(r) is dict]
 
 
 def _parent(record: Record, agent: Record) -> str | None:

@@ -85,7 +85,8 @@ def _add(session: Session, messages: list[Record]) -> None:
             continue
         if message["role"] == "assistant":
             session.rows.append(agent_row(str(position), text, None, session.model))
-            open_rows = [tool_row(f"{position}.{n}", *call, None) for n, call in enumerate(calls_in(text))]
+            after = text_or_none(messages[position + 1].get("content")) if position + 1 < len(messages) else None
+            open_rows = [tool_row(f"{position}.{n}", *call, None) for n, call in enumerate(calls_in(text, after or ""))]
             session.rows += open_rows
         elif message["role"] in ("user", "tool") and position > first:
             row = open_rows[-1] if open_rows else tool_row(str(position), None, None, None)

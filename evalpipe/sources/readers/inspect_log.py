@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from evalpipe.sources.containers import EVAL_HEADER, EVAL_SAMPLE
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
     KEPT,
@@ -56,9 +57,6 @@ from evalpipe.sources.session import (
 
 SOURCE = "inspect"
 
-#: Keys of the lines that an ``.eval`` becomes (``containers.py`` writes them).
-HEADER_LINE, SAMPLE_LINE = "evalpipe_inspect_header", "evalpipe_inspect_sample"
-
 _ATTACHMENT = "attachment://"
 #: The head of a document whose samples lie far behind, or of one without samples.
 _HEAD = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
@@ -80,8 +78,8 @@ class InspectParser(RowParser):
 
     def feed(self, record: Record) -> str:
         """Take one sample, or the header line of an archive."""
-        if HEADER_LINE in record:
-            header = record[HEADER_LINE]
+        if EVAL_HEADER in record:
+            header = record[EVAL_HEADER]
             inner = header.get("eval") if type(header) is dict else None
             if type(inner) is not dict:
                 return BAD_FIELD
@@ -91,7 +89,7 @@ class InspectParser(RowParser):
 
     def read(self, record: Record) -> Session | str:
         """Take one sample."""
-        sample = record.get(SAMPLE_LINE, record)
+        sample = record.get(EVAL_SAMPLE, record)
         if type(sample) is not dict:
             return BAD_FIELD
         messages, events = sample.get("messages"), sample.get("events")
@@ -265,7 +263,7 @@ def _is_sample(record: Record) -> bool:
 
 
 def _is_line(record: Record) -> bool:
-    return HEADER_LINE in record or SAMPLE_LINE in record or _is_sample(record)
+    return EVAL_HEADER in record or EVAL_SAMPLE in record or _is_sample(record)
 
 
 def _is_events(record: Record) -> bool:

@@ -55,6 +55,8 @@ _METHOD = re.compile(rf"(?P<model>.+?)_{_METHODS}\Z", re.I)
 _GROUP = re.compile(r"G[123]_\w+")
 # A message of ToolEval is a Python literal; a longer one is not worth what it costs to read.
 _MAX_LITERAL = 1_000_000
+_CUT_CALL = re.compile(r"\{'name': '(?P<name>[^']+)'(?:, 'arguments': (?P<rest>.*))?", re.S)
+_CUT_ERROR = re.compile(r'\{"error": "[^"]')
 
 
 class TreeParser(RowParser):
@@ -144,14 +146,16 @@ def _finish_call(call: Row, arguments: str | None, node: Record) -> None:
 
 
 def _has_error(observation: str | None) -> bool:
+    if observation is None:
+        return False
     value = _parsed(observation)
-    return type(value) is dict and bool(value.get("error"))
+    return bool(value.get("error")) if type(value) is dict else _CUT_ERROR.match(observation) is not None
 
 
-def _final(session: Session, call: Row) -> None:
+def _final(session: Session, call: Row, final: object = None) -> None:
     """The answer that ``Finish`` gives is what the agent says to the user."""
     session.rows.remove(call)
-    given = _parsed(call[ARGUMENTS])
+    given = final if type(final) is dict else _parsed(call[ARGUMENTS])
     text = text_or_none(given.get("final_answer")) if type(given) is dict else call[ARGUMENTS]
     reason = text_or_none(given.get("return_type")) if type(given) is dict else None
     if text or reason:
@@ -178,48 +182,68 @@ def _answer(query_id: str, value: Record) -> Session:
     session = Session(SOURCE, f"{query_id}/{method}/{digest_of(value)}", found["agent"] if found else method)
     session.model, session.harness, session.task_id = (found["model"] if found else None), SOURCE, query_id
     session.tools = tool_names(value.get("available_tools"))
-    final = _parsed(answer.get("final_answer"))
+    said = text_or_none(answer.get("final_answer"))
+    final: object = _parsed(said)
+    if final is None and said:
+        # Models write line breaks into JSON strings and forget quotes; it is an answer all the same.
+        final = {"return_type": "give_answer" if '"give_answer"' in said else None, "final_answer": said}
     is_given = type(final) is dict and final.get("return_type") == "give_answer"
     session.end_status = "completed" if is_given else None
+    query = text_or_none(value.get("query"))
+    if query:
+        session.rows.append(user_row("query", "human", query, None))
     nodes = _list(answer.get("answer_details"))
     position = 0
     while nodes and type(nodes[-1]) is dict:
         # A chain: where there are branches, the last is the one that went on.
         node = nodes[-1]
-        _add_node(session, node, str(position))
+        _add_node(session, node, str(position), final)
         position += 1
         nodes = _list(node.get("next"))
     session.n_messages = len(session.rows)
     return session
 
 
-def _add_node(session: Session, node: Record, step_id: str) -> None:
+def _add_node(session: Session, node: Record, step_id: str, final: object) -> None:
     role, message = node.get("role"), node.get("message")
     text = text_or_none(message)
-    if role == "user" and text:
-        session.rows.append(user_row(step_id, "human", text, None))
-    elif role == "assistant" and text:
+    if role == "assistant" and text:
         session.rows.append(agent_row(step_id, text, None, session.model))
     elif role == "tool":
-        call = message if type(message) is dict else _literal(text or "")
+        call = message if type(message) is dict else _printed(text or "")
         row = tool_row(step_id, text_or_none(call.get("name")) or "unknown", json_text(call.get("arguments")), None)
         row[OUTPUT] = json_text(call.get("response"))
         session.rows.append(row)
         if row[NAME] == "Finish":
-            _final(session, row)
+            _final(session, row, final)
         elif _has_error(row[OUTPUT]):
             row[IS_ERROR], row[ERROR] = True, "tool_error"
 
 
-def _literal(text: str) -> Record:
-    """A dict that was printed as Python prints it; empty where it is none."""
+def _printed(text: str) -> Record:
+    """A call that was printed as Python prints it, and often cut after a hundred characters."""
+    if type(value := _literal(text)) is dict:
+        return value
+    match = _CUT_CALL.match(text)
+    if match is None:
+        return {}
+    arguments, _, response = (match["rest"] or "").partition(", 'response': ")
+    whole = _literal(arguments)
+    return {
+        "name": match["name"],
+        "arguments": (arguments[1:] or None) if whole is None else whole,
+        "response": response[1:] or None,
+    }
+
+
+def _literal(text: str) -> object:
+    """The value of a Python literal; ``None`` where it is none."""
     if len(text) > _MAX_LITERAL:
-        return {}
+        return None
     try:
-        value = ast.literal_eval(text)
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return {}
-    return value if type(value) is dict else {}
+        return None
 
 
 def _parsed(text: object) -> object:
