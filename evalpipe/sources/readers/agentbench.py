@@ -21,7 +21,6 @@ from evalpipe.sources.readers.base import (
     FileContext,
     Record,
     RowParser,
-    any_time,
     digest_of,
     json_readers,
     row_reader,
@@ -39,6 +38,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "agentbench"
 
@@ -86,7 +86,7 @@ class AgentBenchParser(RowParser):
         session.trial = small_count(record.get("trial"))
         _outcome(session, record, result)
         time = record.get("time")
-        if type(time) is dict and (at := any_time(time.get("timestamp"))) is not None:
+        if type(time) is dict and (at := normal_time(time.get("timestamp"))) is not None:
             session.see(at)
         _add(session, history or [])
         return session

@@ -20,7 +20,6 @@ from evalpipe.sources.readers.base import (
     NOT_A_RECORD,
     Record,
     RowParser,
-    any_time,
     block_text,
     digest_of,
     json_readers,
@@ -48,6 +47,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "atif"
 
@@ -98,7 +98,7 @@ class _Walk:
         for position, step in enumerate(steps):
             if step.get("is_copied_context") is True:
                 continue
-            at = any_time(step.get("timestamp"))
+            at = normal_time(step.get("timestamp"))
             if at is not None:
                 self.session.see(at)
             number = step.get("step_id")

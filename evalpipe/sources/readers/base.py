@@ -12,14 +12,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Literal
 
 import orjson
 
-from evalpipe.sources.session import Session, number_or_none
-from evalpipe.sources.times import normal_time
+from evalpipe.sources.session import Session
 
 #: What ``feed`` says of a record besides a quarantine code.
 KEPT, NOISE = "kept", "noise"
@@ -27,9 +25,6 @@ KEPT, NOISE = "kept", "noise"
 NOT_A_RECORD, BAD_FIELD, NO_SESSION_ID = "NOT_A_RECORD", "BAD_FIELD", "NO_SESSION_ID"
 
 Record = dict[str, Any]
-
-# Smaller numbers are counters, not times: 1980.
-_FIRST_SECOND = 315_532_800
 
 _HOME = re.compile(r"^(?:/Users/|/home/|[A-Za-z]:[\\/]Users[\\/])([^\\/]+)")
 
@@ -65,13 +60,21 @@ class Parser(ABC):
     def finish(self, session: Session) -> None:  # noqa: B027, most formats need nothing
         """Called once when no more records of the session will come."""
 
+    def keep(self, session: Session) -> None:
+        """Take a session that is whole; of two with one id in a row of records the longer one stays."""
+        session.n_records = 1
+        known = self.sessions.get(session.session_id)
+        if known is None or known.n_messages < session.n_messages:
+            self.sessions[session.session_id] = session
+        self.current = session
+
 
 class RowParser(Parser):
     """Parser of a format whose every record is a whole session."""
 
+    @abstractmethod
     def read(self, record: Record) -> Session | str:
         """The session that a record holds, or the quarantine code of a record that holds none."""
-        raise NotImplementedError
 
     def feed(self, record: Record) -> str:
         """Take one record."""
@@ -80,14 +83,6 @@ class RowParser(Parser):
             return found
         self.keep(found)
         return KEPT
-
-    def keep(self, session: Session) -> None:
-        """Take a session; of two with one id in a row of records the longer one stays."""
-        session.n_records = 1
-        known = self.sessions.get(session.session_id)
-        if known is None or known.n_messages < session.n_messages:
-            self.sessions[session.session_id] = session
-        self.current = session
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,19 +175,6 @@ def user_of(folder: str | None) -> str | None:
     """The user whose home folder a path lies in."""
     match = _HOME.match(folder) if folder else None
     return match.group(1) if match else None
-
-
-def any_time(value: object) -> str | None:
-    """A logged time, ISO text or seconds, milliseconds, micro- or nanoseconds since 1970, as ISO text."""
-    seconds = number_or_none(value)
-    if seconds is None:
-        return normal_time(value)
-    # A plausible date in one unit is none in another: seconds stay below 1e11 until the year 5138.
-    while seconds >= 1e11:
-        seconds /= 1000
-    if seconds < _FIRST_SECOND:
-        return None
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def json_text(value: object) -> str | None:

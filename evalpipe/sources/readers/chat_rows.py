@@ -22,13 +22,13 @@ from evalpipe.sources.readers.base import (
     Parser,
     Record,
     RowParser,
-    any_time,
     digest_of,
     json_readers,
     row_reader,
 )
 from evalpipe.sources.readers.openai_messages import add_messages, is_message_list, version_of
 from evalpipe.sources.session import Session, small_count, text_or_none
+from evalpipe.sources.times import normal_time
 
 OPENAI, ANTHROPIC = "openai_messages", "anthropic_messages"
 
@@ -115,7 +115,7 @@ def session_of_row(record: Record, messages: list[Record], source: str) -> Sessi
     prompt = record.get("system")
     if type(prompt) is str and prompt:
         session.prompt_version = version_of(prompt)
-    at = next((found for name in _TIMES if (found := any_time(record.get(name))) is not None), None)
+    at = next((found for name in _TIMES if (found := normal_time(record.get(name))) is not None), None)
     if at is not None:
         session.see(at)
     add_messages(session, messages)

@@ -18,7 +18,6 @@ from evalpipe.sources.readers.base import (
     NOT_A_RECORD,
     Record,
     RowParser,
-    any_time,
     digest_of,
     json_readers,
     row_reader,
@@ -39,6 +38,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 TRACES, TRIALS = "harbor_traces", "harbor_trials"
 
@@ -69,7 +69,7 @@ class TracesParser(RowParser):
         session.task_id = text_or_none(record.get("task"))
         session.tools = tool_names(record.get("tool_definitions"))
         _outcome(session, record.get("result"))
-        if (at := any_time(record.get("date"))) is not None:
+        if (at := normal_time(record.get("date"))) is not None:
             session.see(at)
         _add(session, messages)
         return session
@@ -132,7 +132,7 @@ class TrialsParser(RowParser):
             is_solved = success(session.reward)
             session.is_success = None if is_blameless and not is_solved else is_solved
         for name in ("started_at", "finished_at"):
-            if (at := any_time(record.get(name))) is not None:
+            if (at := normal_time(record.get(name))) is not None:
                 session.see(at)
         return session
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evalpipe.sources.readers.base import Record, any_time, block_text, json_text
+from evalpipe.sources.readers.base import Record, block_text, json_text
 from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
     END,
@@ -28,6 +28,7 @@ from evalpipe.sources.session import (
     text_or_none,
     tool_row,
 )
+from evalpipe.sources.times import normal_time
 
 _GRADERS = frozenset({"scorer", "scorers"})
 _ERRORS = {"timeout": "timeout", "approval": "refused"}
@@ -68,7 +69,7 @@ def _walk(events: object, outer: tuple[str, ...], found: Events, depth: int) -> 
             continue
         kind = event.get("event")
         for name in ("timestamp", "completed"):
-            if (at := any_time(event.get(name))) is not None:
+            if (at := normal_time(event.get(name))) is not None:
                 found.times.append(at)
         if kind == "span_begin":
             span = str(event.get("id"))
@@ -158,8 +159,8 @@ def add_tool_times(session: Session, found: Events) -> None:
         if row is None:
             rest.append((event, path))
         else:
-            row[START] = any_time(event.get("timestamp")) or row[START]
-            row[END] = any_time(event.get("completed")) or row[END]
+            row[START] = normal_time(event.get("timestamp")) or row[START]
+            row[END] = normal_time(event.get("completed")) or row[END]
     found.tools = rest
 
 
@@ -168,13 +169,13 @@ def add_children(session: Session, found: Events) -> None:
     rows: list[Row] = []
     calls = {row[STEP_ID] for row in session.rows}
     for n, (event, path) in enumerate(found.models):
-        at = any_time(event.get("timestamp"))
+        at = normal_time(event.get("timestamp"))
         answer = answer_of(event)
         step_id = text_or_none(event.get("uuid")) or text_or_none(answer.get("id")) or f"model{n}"
         parent = _parent(path, calls, event)
         model = text_or_none(event.get("model"))
         row = agent_row(step_id, block_text(answer.get("content")) or None, at, model, parent)
-        row[END] = any_time(event.get("completed")) or at
+        row[END] = normal_time(event.get("completed")) or at
         put_usage(row, usage_of(event))
         if text_or_none(event.get("error")) is not None:
             row[ERROR] = "api_error"
@@ -204,11 +205,11 @@ def tool_event_row(event: Record, parent: str | None) -> Row:
     """The step of a tool event."""
     arguments = json_text(event.get("arguments"))
     name = text_or_none(event.get("function")) or "unknown"
-    row = tool_row(call_id(event), name, arguments, any_time(event.get("timestamp")), parent)
+    row = tool_row(call_id(event), name, arguments, normal_time(event.get("timestamp")), parent)
     result = event.get("result")
     text = block_text(result)
     row[OUTPUT] = text if text is not None else json_text(result)
-    row[END] = any_time(event.get("completed")) or row[START]
+    row[END] = normal_time(event.get("completed")) or row[START]
     put_error(row, event.get("error"))
     return row
 

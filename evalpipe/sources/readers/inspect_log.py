@@ -24,7 +24,6 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     RowParser,
-    any_time,
     block_text,
     digest_of,
     json_readers,
@@ -54,6 +53,7 @@ from evalpipe.sources.session import (
     small_count,
     text_or_none,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "inspect"
 
@@ -127,7 +127,7 @@ class InspectParser(RowParser):
     def _dated(self, session: Session, sample: Record) -> None:
         """Without events the sample's own times, else the run's, date the session."""
         for source, names in ((sample, ("started_at", "completed_at")), (self._eval, ("created",))):
-            times = [at for name in names if (at := any_time(source.get(name))) is not None]
+            times = [at for name in names if (at := normal_time(source.get(name))) is not None]
             for at in times:
                 session.see(at)
             if times:
@@ -153,7 +153,7 @@ def _add(session: Session, messages: list[Record], found: Events) -> None:
     rows = {row[STEP_ID]: row for row in session.rows if row[KIND] == "agent"}
     for position, event in matched.items():
         if (row := rows.get(str(position))) is not None:
-            row[END] = any_time(event.get("completed")) or row[START]
+            row[END] = normal_time(event.get("completed")) or row[START]
     add_tool_times(session, found)
     add_children(session, found)
     session.greatest_at = max([session.greatest_at, *found.times])

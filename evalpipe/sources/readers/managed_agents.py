@@ -21,7 +21,6 @@ from evalpipe.sources.readers.base import (
     Parser,
     Reader,
     Record,
-    any_time,
     block_text,
     digest_of,
     json_text,
@@ -42,6 +41,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 SOURCE = "anthropic_events"
 
@@ -98,7 +98,7 @@ class EventsParser(Parser):
             session.model = text_or_none(model.get("id")) if type(model) is dict else text_or_none(model)
             prompt = agent.get("system")
             session.prompt_version = version_of(prompt) if type(prompt) is str and prompt else None
-        self._see(any_time(payload.get("created_at")))
+        self._see(normal_time(payload.get("created_at")))
         return KEPT
 
     def _open(self, session_id: str) -> None:
@@ -125,7 +125,7 @@ class EventsParser(Parser):
             self._seen.add(event_id)
         session = self.current
         assert session is not None
-        at = any_time(event.get("processed_at"))
+        at = normal_time(event.get("processed_at"))
         self._see(at)
         thread = text_or_none(event.get("session_thread_id"))
         self._thread = self._thread or thread

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from evalpipe.sources.readers.base import Record, any_time, block_text, digest_of, json_text
+from evalpipe.sources.readers.base import Record, block_text, digest_of, json_text
 from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
     END,
@@ -27,6 +27,7 @@ from evalpipe.sources.session import (
     tool_row,
     user_row,
 )
+from evalpipe.sources.times import normal_time
 
 #: What simulated users write to end a conversation; an instruction to the simulator, not words.
 _CONTROL = re.compile(r"\s*###[A-Z-]+###\s*")
@@ -55,7 +56,7 @@ def add_messages(session: Session, messages: list[Record]) -> None:
     """
     open_calls: dict[str, Row] = {}
     for position, message in enumerate(messages):
-        at = any_time(message.get("timestamp"))
+        at = normal_time(message.get("timestamp"))
         if at is not None:
             session.see(at)
         role = message["role"]

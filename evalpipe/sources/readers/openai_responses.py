@@ -18,7 +18,6 @@ from evalpipe.sources.readers.base import (
     Parser,
     Reader,
     Record,
-    any_time,
     digest_of,
     json_readers,
     json_text,
@@ -26,6 +25,7 @@ from evalpipe.sources.readers.base import (
 from evalpipe.sources.readers.chat_rows import is_role, tool_names
 from evalpipe.sources.readers.openai_messages import add_messages, version_of
 from evalpipe.sources.session import Session, text_or_none
+from evalpipe.sources.times import normal_time
 
 SOURCE = "openai_responses"
 
@@ -72,7 +72,7 @@ class ResponsesParser(Parser):
         status = record.get("status")
         session.end_status = _END_STATUS.get(status) if type(status) is str else None
         asked = record.get("input")
-        at = any_time(record.get("created_at"))
+        at = normal_time(record.get("created_at"))
         request = [{"role": "user", "content": asked}] if type(asked) is str else messages_of(asked)
         answer = messages_of(output)
         _stamp(request, answer, record, at)

@@ -15,13 +15,13 @@ from evalpipe.sources.readers.base import (
     NOT_A_RECORD,
     Record,
     RowParser,
-    any_time,
     digest_of,
     json_readers,
     row_reader,
 )
 from evalpipe.sources.readers.openai_messages import add_messages, is_message_list
 from evalpipe.sources.session import Session, text_or_none
+from evalpipe.sources.times import normal_time
 
 WILDCHAT, LMSYS = "wildchat", "lmsys_chat"
 
@@ -43,7 +43,7 @@ class WildChatParser(RowParser):
         session.model = text_or_none(record.get("model"))
         session.user_id = _user(record, messages)
         add_messages(session, messages)
-        at = any_time(record.get("timestamp"))
+        at = normal_time(record.get("timestamp"))
         if at is not None and at > session.greatest_at:
             session.see(at)
         return session

@@ -21,12 +21,12 @@ from evalpipe.sources.readers.base import (
     FileContext,
     Record,
     RowParser,
-    any_time,
     digest_of,
     json_readers,
     row_reader,
 )
 from evalpipe.sources.session import Session, count, text_or_none
+from evalpipe.sources.times import normal_time
 
 SOURCE = "terminal_bench"
 
@@ -68,7 +68,7 @@ class TerminalBenchParser(RowParser):
         if any(tokens):
             session.stated_tokens = (*tokens, None, None, None)
         for name in ("trial_started_at", "agent_started_at", "agent_ended_at", "test_ended_at", "trial_ended_at"):
-            if (at := any_time(record.get(name))) is not None:
+            if (at := normal_time(record.get(name))) is not None:
                 session.see(at)
         return session
 

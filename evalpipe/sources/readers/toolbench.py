@@ -22,6 +22,7 @@ from evalpipe.sources.readers.base import (
     KEPT,
     NOT_A_RECORD,
     FileContext,
+    Parser,
     Record,
     RowParser,
     digest_of,
@@ -162,7 +163,7 @@ def _final(session: Session, call: Row, final: object = None) -> None:
         session.rows.append(agent_row(call[STEP_ID], text or reason, None, session.model))
 
 
-class ToolEvalParser(RowParser):
+class ToolEvalParser(Parser):
     """Parser of one file, an object with one answer a query id."""
 
     def feed(self, record: Record) -> str:
