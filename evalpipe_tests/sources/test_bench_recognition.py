@@ -17,6 +17,7 @@ from evalpipe_tests.sources.bench_logs import (
     read_document,
     recorded,
     tb,
+    wildchat,
 )
 from evalpipe_tests.sources.helpers import Read, lines
 
@@ -103,3 +104,13 @@ def test_archives_and_recorded_calls_are_taken(tmp_path: Path) -> None:
 def test_what_only_resembles_a_format_is_unknown(record: dict[str, Any]) -> None:
     assert source_of(json.dumps(record).encode()) is None
     assert source_of(json.dumps(record, indent=1).encode()) is None
+
+
+def test_sessions_out_of_range_are_quarantined_record_by_record(tmp_path: Path) -> None:
+    rows = [wildchat(), wildchat(conversation_hash="old", timestamp="1999-01-05T10:00:00", conversation=[])]
+    rows[1]["conversation"] = [{"role": "user", "content": "hi"}]
+    found = read(tmp_path, *rows)
+    assert found.codes == ["DATE_OUT_OF_RANGE"]
+    assert found.sessions["session_id"].to_list() == ["wildchat:c0ffee"]
+    future = {"role": "user", "content": "hi", "timestamp": "2031-01-05T10:00:00Z"}
+    assert read(tmp_path, future, future, name="f.jsonl").codes == ["FUTURE_DATE"] * 2

@@ -86,7 +86,7 @@ def _user(
     for block in _blocks(message, _RESULT_BLOCKS):
         _put_result(session, block, text_or_none(block.get("tool_use_id")) or step_id, at, open_calls)
     if text:
-        words = _CONTROL.sub("", text)
+        words = _CONTROL.sub("", text) if "###" in text else text
         session.rows.append(user_row(step_id, "human" if words else "meta", words or text, at))
     _calls(session, message, step_id, at, open_calls)
 
@@ -107,9 +107,9 @@ def _assistant(
 
 
 def _calls(session: Session, message: Record, position: str, at: str | None, open_calls: dict[str, Row]) -> None:
-    calls = message.get("tool_calls")
+    calls, old = message.get("tool_calls"), message.get("function_call")
     found = list(calls) if type(calls) is list else []
-    if type(old := message.get("function_call")) is dict:
+    if type(old) is dict:
         found.append(old)
     found += _blocks(message, _CALL_BLOCKS)
     for index, call in enumerate(found):
