@@ -84,7 +84,7 @@ def test_harbor_traces() -> None:
         assert Read(path).session["n_turns"] == 1
 
 
-@pytest.mark.parametrize("path", sorted((SAMPLES / "inspect_ai").iterdir()), ids=lambda p: p.name[:40])
+@pytest.mark.parametrize("path", sorted((SAMPLES / "inspect_ai").glob("*")), ids=lambda p: p.name[:40])
 def test_inspect(path: Path) -> None:
     found = Read(path)
     assert found.codes == []
