@@ -99,6 +99,26 @@ def test_embedded_sub_agents_are_child_steps_of_their_call(tmp_path: Path) -> No
     assert below["step_id"].to_list()[0] == "child.2"
 
 
+def test_continuations_share_the_id_of_the_run_from_1_7_on(tmp_path: Path) -> None:
+    first = atif(schema_version="ATIF-v1.7", continued_trajectory_ref="trajectory.cont-1.json")
+    copied = [{**step, "is_copied_context": True} for step in first["steps"]]
+    summary = {"source": "system", "message": "Performed context summarization.", "is_copied_context": True}
+    copied.append({"step_id": 5, **summary})
+    more = [{"step_id": n, "source": "user", "message": f"more {n}"} for n in (6, 7)]
+    grown = [atif(schema_version="ATIF-v1.7", steps=[*copied, *more[:n]]) for n in (1, 2)]
+    found = read(tmp_path, first, *grown)
+    s = found.sessions.sort("n_messages", descending=True)
+    assert s["parent_session_id"].to_list() == [None, "atif:run-1"]
+    assert s["session_id"][0] == "atif:run-1"
+    assert s["n_steps"].to_list() == [4, 2]
+    assert found.steps.filter(session_id=s["session_id"][1])["origin"].to_list() == ["compaction", "human"]
+
+
+def test_a_step_without_a_model_call_is_no_models(tmp_path: Path) -> None:
+    steps = [{"step_id": 1, "source": "agent", "message": "dispatching", "llm_call_count": 0}]
+    assert read_document(tmp_path, atif(steps=steps)).rows("origin", "model") == [("synthetic", None)]
+
+
 def test_one_result_without_an_id_answers_all_calls_of_its_step(tmp_path: Path) -> None:
     calls = [{"tool_call_id": f"c{n}", "function_name": "keys", "arguments": {}} for n in range(2)]
     step = {"step_id": 1, "source": "agent", "message": "x", "tool_calls": calls}

@@ -14,6 +14,8 @@ sub-agents that lie in other files.
 
 from __future__ import annotations
 
+import re
+
 from evalpipe.sources.readers.agent_text import calls_in, exit_code_in
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
@@ -34,6 +36,8 @@ from evalpipe.sources.session import (
     EXIT_CODE,
     INPUT,
     KIND,
+    MODEL,
+    ORIGIN,
     OUTPUT,
     OUTPUT_TOKENS,
     STEP_ID,
@@ -51,6 +55,8 @@ from evalpipe.sources.times import normal_time
 
 SOURCE = "atif"
 
+_VERSION = re.compile(r"ATIF-v(\d{1,3})\.(\d{1,3})")
+
 #: A sub-agent may start sub-agents; deeper than this is no trajectory.
 _MAX_DEPTH = 20
 
@@ -65,15 +71,22 @@ class AtifParser(RowParser):
             return NOT_A_RECORD
         if type(steps) is not list or not all(type(step) is dict for step in steps):
             return BAD_FIELD
-        own = _key(record)
+        own, run = _key(record), None
+        if own and _is_continued(record, steps):
+            # From 1.7 on the documents of one run may share its id.
+            run, own = (
+                own,
+                f"{own}/{digest_of(next((s for s in steps if s.get('is_copied_context') is not True), None))}",
+            )
         agent = _object(record.get("agent"))
         session = Session(SOURCE, own or digest_of(record), text_or_none(agent.get("name")) or SOURCE)
         session.agent_release = text_or_none(agent.get("version"))
         session.model = text_or_none(agent.get("model_name"))
         session.tools = tool_names(agent.get("tool_definitions"))
-        parent = _parent(record, agent)
+        starter = _parent(record, agent)
+        parent = starter or run
         session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
-        walk = _Walk(session, record, "meta" if parent else "human")
+        walk = _Walk(session, record, "meta" if starter else "human")
         walk.add(steps, "", None)
         walk.rest()
         _totals(session, record, walk.cost)
@@ -96,6 +109,9 @@ class _Walk:
         is_summed = False
         self._is_text_only = not any(step.get("tool_calls") for step in steps)
         for position, step in enumerate(steps):
+            text = block_text(step.get("message")) or None
+            source = step.get("source")
+            was_summed, is_summed = is_summed, source == "system" and "summariz" in (text or "").lower()
             if step.get("is_copied_context") is True:
                 continue
             at = normal_time(step.get("timestamp"))
@@ -103,19 +119,16 @@ class _Walk:
                 self.session.see(at)
             number = step.get("step_id")
             step_id = f"{prefix}{number if type(number) in (int, str) else position + 1}"
-            text = block_text(step.get("message")) or None
-            source = step.get("source")
             rows: list[Row] = []
             if source == "agent":
                 rows = self._agent(step, step_id, text, at, parent, model or self.session.model)
             elif source == "user":
                 # After a summary the harness hands over to itself; a sub-agent's user is the agent.
-                origin = "compaction" if is_summed else self._origin if parent is None else "meta"
+                origin = "compaction" if was_summed else self._origin if parent is None else "meta"
                 self._say(user_row(step_id, origin, text, at, parent))
             elif source == "system":
                 self._system(step_id, text, at, parent, position)
             self._observe(step, step_id, rows, at, parent)
-            is_summed = source == "system" and "summariz" in (text or "").lower()
             self.session.n_messages += 1
 
     def rest(self) -> None:
@@ -141,6 +154,9 @@ class _Walk:
         self, step: Record, step_id: str, text: str | None, at: str | None, parent: str | None, model: str | None
     ) -> list[Row]:
         row = agent_row(step_id, text, at, text_or_none(step.get("model_name")) or model, parent)
+        if step.get("llm_call_count") == 0:
+            # Written by the harness in the agent's name.
+            row[ORIGIN], row[MODEL] = "synthetic", None
         metrics = _object(step.get("metrics"))
         put_usage(row, metrics)
         cost = number_or_none(metrics.get("cost_usd"))
@@ -214,6 +230,14 @@ def _totals(session: Session, record: Record, cost: float | None) -> None:
         prompt, cached = count(totals.get("total_prompt_tokens")), count(totals.get("total_cached_tokens"))
         uncached = None if prompt is None else max(0, prompt - (cached or 0))
         session.stated_tokens = (uncached, count(totals.get("total_completion_tokens")), cached, None, None)
+
+
+def _is_continued(record: Record, steps: list[Record]) -> bool:
+    """Whether the document goes on where another of the same run ended, and has no id of its own."""
+    version = _VERSION.match(record["schema_version"])
+    is_shared = version is not None and (int(version[1]), int(version[2])) >= (1, 7)
+    is_named = text_or_none(record.get("trajectory_id")) is not None
+    return is_shared and not is_named and any(step.get("is_copied_context") is True for step in steps)
 
 
 def _results(step: Record) -> list[Record]:
