@@ -37,7 +37,7 @@ class Metric:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("positive_outcome", "Positive outcome", "1 if the log states success, else if the signal score passes the threshold and a positive signal exists", "1"),
+    Metric("positive_outcome", "Positive outcome", "1 if the log states success, else if the signal score passes the threshold and a positive signal exists", "1 if the log states an outcome, or a person spoke and no benchmark run broke"),
     Metric("confirmation", "Confirmation rate", "1 if an explicit confirmation meets no later complaint or correction", "1"),
     Metric("correction", "Correction rate", "1 if the user corrected the agent", "1", is_higher_better=False),
     Metric("complaint", "Complaint rate", "1 if the user complained", "1", is_higher_better=False),

@@ -25,6 +25,11 @@ from evalpipe.signals.prices import Prices, session_costs
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _ONE = pl.lit(1.0)
 
+#: Metrics of what a person said; without anyone who spoke they are unknown, not 0.
+_SPOKEN = frozenset({
+    "confirmation", "correction", "complaint", "right_first_time", "unrecovered_correction", "convergence",
+})  # fmt: skip
+
 
 def session_outcomes(
     day: date,
@@ -160,21 +165,29 @@ def _metrics(rules: OutcomesCriteria, *, is_settled: bool) -> list[pl.Expr]:
     """(numerator, denominator) of every metric of ``contracts/metrics.py`` (methods, section 17)."""
     objective = pl.col("is_objective_success")
     by_signals = (pl.col("signal_score") > rules.score_threshold) & pl.col("has_positive")
+    # A run of a benchmark that broke before it had an outcome tells nothing of the agent either.
+    broke = pl.col("task_id").is_not_null() & objective.is_null() & pl.col("end_status_logged").eq_missing("error")
+    is_told = (pl.col("n_human_turns") > 0) & ~broke
+    by_signals = pl.when(is_told).then(by_signals)
     positive = pl.coalesce(objective, by_signals) if rules.objective_decides else by_signals
+    is_work_told = (pl.col("n_human_turns") > 0) | (pl.col("n_tool_calls_counted") > 0)
     confirmed = pl.col("has_final_confirmation")
     clean = (pl.col("n_corrections") == 0) & (pl.col("n_complaints") == 0) & (pl.col("n_command_errors") == 0)
     is_seen = (pl.col("end_status") != "open") & pl.lit(is_settled)
     spent = (pl.col("turns_to_confirmation").cast(pl.Float64) - 1).clip(lower_bound=0.0)
     speed = (1.0 - spent / rules.convergence_turns).clip(lower_bound=0.0)
     pairs: dict[str, tuple[pl.Expr, pl.Expr]] = {
-        "positive_outcome": (positive, _ONE),
+        "positive_outcome": (positive, pl.when(positive.is_not_null()).then(_ONE)),
         "confirmation": (confirmed, _ONE),
         "correction": (pl.col("n_corrections") > 0, _ONE),
         "complaint": (pl.col("n_complaints") > 0, _ONE),
         "abandonment": (pl.when(is_seen).then(pl.col("end_status") == "abandoned"), pl.when(is_seen).then(_ONE)),
         "right_first_time": (confirmed & clean, _ONE),
         "unrecovered_correction": (pl.col("n_recovered_corrections") < pl.col("n_episodes"), _ONE),
-        "execution_errors": (pl.col("n_command_errors"), _ONE),
+        "execution_errors": (
+            pl.when(is_work_told).then(pl.col("n_command_errors")),
+            pl.when(is_work_told).then(_ONE),
+        ),
         "execution_success": (pl.col("n_command_calls") - pl.col("n_command_errors"), pl.col("n_command_calls")),
         "first_try_success": (pl.col("n_first_try_successes"), pl.col("n_logical_commands")),
         "self_repair": (pl.col("n_self_repairs"), pl.col("n_command_errors")),
@@ -185,6 +198,8 @@ def _metrics(rules: OutcomesCriteria, *, is_settled: bool) -> list[pl.Expr]:
     out = []
     for metric in METRICS:
         numerator, denominator = pairs[metric.name]
+        if metric.name in _SPOKEN:
+            numerator, denominator = pl.when(is_told).then(numerator), pl.when(is_told).then(denominator)
         out.append(numerator.cast(pl.Float64).alias(f"{metric.name}_num"))
         out.append(denominator.cast(pl.Float64).alias(f"{metric.name}_den"))
     return out

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ EVAL_HEADER, EVAL_SAMPLE = "evalpipe_inspect_header", "evalpipe_inspect_sample"
 _EVAL_HEADERS = ("header.json", "_journal/start.json")
 _SAMPLES = "samples/"
 _ROWS = 256
+_ZIP_ZSTANDARD = 93
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, ValueError)
 
 
@@ -108,10 +110,22 @@ class _ZipStream:
         try:
             if self._file is None:
                 # An archive stays open until all of its members are closed.
-                self._file = self._stack.enter_context(self._archive.open(self._info))
+                self._file = _opened(self._archive, self._info, self._stack)
             return self._file.read(size)
         except _BROKEN as error:
             raise OSError("broken member of a zip archive") from error
+
+
+def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stack: ExitStack) -> Readable:
+    """A member as a stream; Zstandard, which Inspect uses, is unknown to the standard library before 3.14."""
+    if info.compress_type != _ZIP_ZSTANDARD:
+        return stack.enter_context(archive.open(info))
+    frame = copy(info)
+    # As if it were stored: the frame's own bytes, which the archive's checksum is not of.
+    frame.compress_type, frame.file_size, frame.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+    bare = pa.PythonFile(stack.enter_context(archive.open(frame)), mode="r")
+    stream: Readable = stack.enter_context(pa.CompressedInputStream(bare, "zstd"))
+    return stream
 
 
 class _Lines:

@@ -110,7 +110,8 @@ def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder
 def _read_sessions(
     member: Member, stream: Peeked, reader: Reader, ledger: Ledger, builder: ChunkBuilder
 ) -> Iterator[None]:
-    context = FileContext(member.name or printable_name(ledger.file.path.name))
+    folders = tuple(map(printable_name, ledger.file.path.parent.parts[-4:]))
+    context = FileContext(member.name or printable_name(ledger.file.path.name), folders)
     parser = reader.parser(context)
     rejected: dict[str, str] = {}
     last_line: dict[str, int] | None = None

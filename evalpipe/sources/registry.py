@@ -18,25 +18,39 @@ from pydantic_core import from_json
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources.readers import (
+    agentbench,
+    anthropic_stream,
+    atif,
+    chat_rows,
     claude_code,
     codex,
     coze_loop,
     evalpipe_jsonl,
     gemini_cli,
     gemini_history,
+    harbor,
+    inspect_log,
     langfuse,
     langsmith,
+    managed_agents,
+    mcpmark,
     mini_swe_agent,
     mlflow_traces,
+    openai_responses,
     opencode,
     openhands,
     otlp,
     phoenix,
     pi_agent,
+    public_chats,
+    sharegpt,
     specstory,
     swe_agent,
     tau2_bench,
     tau_bench,
+    terminal_bench,
+    toolbench,
+    whowhen,
 )
 from evalpipe.sources.readers.base import Reader
 
@@ -63,6 +77,21 @@ READERS: tuple[Reader, ...] = (
     tau2_bench.READER,
     tau_bench.READER,
     specstory.READER,
+    *atif.READERS,
+    *harbor.READERS,
+    *inspect_log.READERS,
+    *terminal_bench.READERS,
+    *mcpmark.READERS,
+    *toolbench.READERS,
+    *agentbench.READERS,
+    *whowhen.READERS,
+    *managed_agents.READERS,
+    *anthropic_stream.READERS,
+    *openai_responses.READERS,
+    *public_chats.READERS,
+    *sharegpt.READERS,
+    # Last: what only says "a list of messages".
+    *chat_rows.READERS,
 )
 
 #: Where other packages name theirs: each entry is a ``Reader`` or a sequence of them.

@@ -39,7 +39,7 @@ LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
     "signals": "2",
-    "outcomes": "2",
+    "outcomes": "3",
     "analysis": "2",
     "scorecard": "1",
 }

@@ -116,6 +116,29 @@ def test_nothing_to_count_is_zero_of_zero() -> None:
     assert row["convergence_num"] == 0.0
 
 
+SPOKEN = ("confirmation", "correction", "complaint", "right_first_time", "unrecovered_correction", "convergence")
+
+
+def test_where_nobody_spoke_nothing_is_known_but_what_the_log_states() -> None:
+    for solved, expected in ((True, (1.0, 1.0)), (False, (0.0, 1.0)), (None, (None, None))):
+        row = one(Talk(is_objective_success=solved))
+        assert (row["positive_outcome_num"], row["positive_outcome_den"]) == expected
+        for name in (*SPOKEN, "execution_errors"):
+            assert (row[f"{name}_num"], row[f"{name}_den"]) == (None, None), name
+
+
+def test_a_run_of_a_benchmark_that_broke_is_no_failure_of_the_agent() -> None:
+    def broken(**session: Any) -> dict[str, Any]:
+        return one(Talk(end_status_logged="error", **session).user("fix the login bug").agent("Let me see."))
+
+    row = broken(task_id="t1")
+    assert row["end_status"] == "error"
+    for name in ("positive_outcome", *SPOKEN):
+        assert (row[f"{name}_num"], row[f"{name}_den"]) == (None, None), name
+    assert broken(task_id="t1", is_objective_success=False)["positive_outcome_den"] == 1.0
+    assert broken()["positive_outcome_den"] == 1.0, "a session of a user that ended in an error"
+
+
 def test_right_first_time_and_convergence() -> None:
     row = one(happy())
     assert row["right_first_time_num"] == 1.0

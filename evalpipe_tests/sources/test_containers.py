@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources import registry
@@ -108,6 +109,33 @@ def test_an_eval_becomes_header_and_samples(tmp_path: Path) -> None:
     assert json.loads(lines[0]) == {EVAL_HEADER: {"status": "success"}}
     assert json.loads(lines[1]) == {EVAL_SAMPLE: {"id": 2, "x": "\n"}}
     assert lines[2] == b'{"%s": {broken }}' % EVAL_SAMPLE.encode()
+
+
+def as_zstandard(data: bytes) -> bytes:
+    """The zip archive, whose members hold Zstandard frames as they are, with that method declared."""
+    patched = bytearray(data)
+    for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        start = 0
+        while (start := data.find(mark, start)) >= 0:
+            patched[start + at : start + at + 2] = (93).to_bytes(2, "little")
+            start += 4
+    return bytes(patched)
+
+
+def test_members_compressed_with_zstandard_are_read(tmp_path: Path) -> None:
+    """Inspect writes such archives; the standard library reads them from Python 3.14 on."""
+    compress = zstandard.ZstdCompressor().compress
+    with zipfile.ZipFile(tmp_path / "stored.zip", "w") as archive:
+        archive.writestr("samples/1_epoch_1.json", compress(b'{"id": 1}'))
+        archive.writestr("samples/2_epoch_1.json", compress(b'{"id": 2}')[:-2])
+        archive.writestr("header.json", compress(b'{"status": "success"}'))
+    path = tmp_path / "run.eval"
+    path.write_bytes(as_zstandard((tmp_path / "stored.zip").read_bytes()))
+    with ExitStack() as stack:
+        [member] = open_file(path, stack)
+        assert member.stream is not None
+        assert member.stream.peek(50).split(b"\n")[0] == b'{"%s":{"status":"success"}}' % EVAL_HEADER.encode()
+    assert "UNREADABLE_FILE" in Read(path).codes
 
 
 @pytest.mark.usefixtures("added")

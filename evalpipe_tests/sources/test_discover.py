@@ -131,3 +131,9 @@ def test_readers_have_versions() -> None:
     own = {"evalpipe_jsonl", "claude_code", "codex", "tau_bench", "tau2_bench"}
     assert own <= set(reader_versions())
     assert all(reader_versions().values())
+
+
+def test_every_source_stands_in_the_page_of_formats() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert {reader.name for reader in registry.READERS} <= listed

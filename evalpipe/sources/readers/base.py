@@ -6,11 +6,11 @@ that only one format needs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Literal
@@ -60,17 +60,52 @@ class Parser(ABC):
     def finish(self, session: Session) -> None:  # noqa: B027, most formats need nothing
         """Called once when no more records of the session will come."""
 
+    def keep(self, session: Session) -> None:
+        """Take a session that is whole; of two with one id in a row of records the longer one stays."""
+        session.n_records = 1
+        known = self.sessions.get(session.session_id)
+        if known is None or known.n_messages < session.n_messages:
+            self.sessions[session.session_id] = session
+        self.current = session
+
+
+class RowParser(Parser):
+    """Parser of a format whose every record is a whole session."""
+
+    @abstractmethod
+    def read(self, record: Record) -> Session | str:
+        """The session that a record holds, or the quarantine code of a record that holds none."""
+
+    def feed(self, record: Record) -> str:
+        """Take one record."""
+        found = self.read(record)
+        if isinstance(found, str):
+            return found
+        self.keep(found)
+        return KEPT
+
 
 @dataclass(frozen=True, slots=True)
 class FileContext:
-    """What a parser may know of its file: the name, for formats that state facts only there."""
+    """What a parser may know of its file: where it lies, for formats that state facts only there.
+
+    Attributes:
+        name: File name, or path inside an archive.
+        folders: Names of the folders above it, the innermost last; of an archive, above the archive.
+    """
 
     name: str
+    folders: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
         """File name without folders and suffixes such as ``.json.gz``."""
         return re.sub(r"(\.jsonl?|\.gz|\.zst)+$", "", PurePath(self.name).name)
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Names of all folders above the file, inside an archive too, the innermost last."""
+        return (*self.folders, *PurePath(self.name).parts[:-1])
 
 
 #: How records lie in a file. ``lines``: a JSON object a line. ``items``: the items of one JSON array,
@@ -131,6 +166,11 @@ def json_readers(reader: Reader) -> tuple[Reader, ...]:
     return reader, replace(reader, shape="items"), replace(reader, shape="whole")
 
 
+def row_reader(name: str, recognise: Callable[[Record], bool], parser: Callable[[FileContext], Parser]) -> Reader:
+    """A reader, version 1, of lines that are whole sessions (see ``Reader`` for the arguments)."""
+    return Reader(name, "1", "lines", recognise, parser, is_one_record_a_session=True)
+
+
 def user_of(folder: str | None) -> str | None:
     """The user whose home folder a path lies in."""
     match = _HOME.match(folder) if folder else None
@@ -144,18 +184,47 @@ def json_text(value: object) -> str | None:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
-        # orjson reads deeper than it writes; the standard library writes what orjson read.
-        return _deep_json(value)
+        # orjson reads deeper than it writes.
+        return "".join(_deep_text(value))
 
 
-def _deep_json(value: object) -> str:
-    limit = sys.getrecursionlimit()
-    # Every level of brackets takes a call, and orjson reads 1024 of them.
-    sys.setrecursionlimit(limit + 2048)
+def _deep_text(value: object) -> Iterator[str]:
+    """JSON text of a value of any depth, with a stack of its own instead of the interpreter's."""
+    stack: list[object] = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is _Piece:
+            yield item.text
+            continue
+        if type(item) is dict:
+            inner = [part for key, member in item.items() for part in (_Piece(f",{json.dumps(str(key))}:"), member)]
+            ends = "{}"
+        elif type(item) is list:
+            inner = [part for member in item for part in (_Piece(","), member)]
+            ends = "[]"
+        else:
+            yield json.dumps(item, ensure_ascii=False, default=str)
+            continue
+        if inner and type(inner[0]) is _Piece:
+            inner[0] = _Piece(inner[0].text[1:])
+        stack += [_Piece(ends[1]), *reversed(inner)]
+        yield ends[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Punctuation on the stack, told apart from values."""
+
+    text: str
+
+
+def digest_of(value: object) -> str:
+    """A short digest of a JSON value, for records that have no id of their own."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    finally:
-        sys.setrecursionlimit(limit)
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        data = (json_text(value) or "").encode("utf-8", "replace")
+    return hashlib.blake2b(data, digest_size=6).hexdigest()
 
 
 def block_text(content: object) -> str | None:

@@ -1,29 +1,28 @@
-"""Messages in the shape of OpenAI's chat interface, as both tau formats store them.
+"""Lists of role messages to steps: the shape of OpenAI's chat interface, which many formats store.
 
-Belongs here: a list of role messages to steps. Does not belong here: the files around it.
+Belongs here: roles, tool calls and results, also as Anthropic's content blocks and as the older
+``function_call``. Does not belong here: the files and records around the list.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 
-import orjson
-
-from evalpipe.sources.readers.base import Record, block_text, json_text
+from evalpipe.sources.readers.base import Record, block_text, digest_of, json_text
+from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
     END,
     ERROR,
-    INPUT,
     IS_ERROR,
     KIND,
+    NAME,
     ORIGIN,
     OUTPUT,
-    OUTPUT_TOKENS,
     Row,
     Session,
     agent_row,
-    count,
     text_or_none,
     tool_row,
     user_row,
@@ -32,6 +31,12 @@ from evalpipe.sources.times import normal_time
 
 #: What simulated users write to end a conversation; an instruction to the simulator, not words.
 _CONTROL = re.compile(r"\s*###[A-Z-]+###\s*")
+
+_RESULT_BLOCKS = frozenset({"tool_result", "mcp_tool_result", "web_search_tool_result", "code_execution_tool_result"})
+_CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+#: Types of errors that results state, where they say more than that the tool failed.
+_ERROR_TYPES = {"timeout": "timeout", "approval": "refused"}
 
 
 def is_message_list(value: object) -> bool:
@@ -44,6 +49,10 @@ def add_messages(session: Session, messages: list[Record]) -> None:
 
     Calls that the *user* makes (tau2's telecom, where the user works a phone) become user steps of
     origin ``local_command``: they are not the agent's doing and must not count as its calls.
+
+    Args:
+        session: Takes the steps; its ``model`` stands for messages that name none.
+        messages: Objects with a role (see :func:`is_message_list`).
     """
     open_calls: dict[str, Row] = {}
     for position, message in enumerate(messages):
@@ -52,50 +61,67 @@ def add_messages(session: Session, messages: list[Record]) -> None:
             session.see(at)
         role = message["role"]
         text = block_text(message.get("content"))
-        if role == "system" or role == "developer":
-            # The policy is the same for all sessions of a run: kept as a version, not as text.
-            if text:
-                session.prompt_version = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-        elif role == "user":
-            _user(session, str(position), text, at)
-            _calls(session, message, str(position), at, open_calls)
-        elif role == "assistant":
-            _agent(session, message, str(position), text, at)
-            _calls(session, message, str(position), at, open_calls)
-        elif role == "tool":
-            _result(session, message, position, text, at, open_calls)
+        add = _ROLES.get(role)
+        if add is not None:
+            add(session, message, str(position), text, at, open_calls)
         session.n_messages += 1
     for row in open_calls.values():
         row[ERROR] = "no_result"
 
 
-def _user(session: Session, step_id: str, text: str | None, at: str | None) -> None:
-    if not text:
-        return
-    words = _CONTROL.sub("", text)
-    session.rows.append(user_row(step_id, "human" if words else "meta", words or text, at))
+def version_of(prompt: str) -> str:
+    """A digest that stands for a system prompt."""
+    return hashlib.blake2b(prompt.encode(), digest_size=6).hexdigest()
 
 
-def _agent(session: Session, message: Record, step_id: str, text: str | None, at: str | None) -> None:
+def _system(session: Session, _: Record, __: str, text: str | None, ___: str | None, ____: dict[str, Row]) -> None:
+    # The policy is the same for all sessions of a run: kept as a version, not as text.
+    if text:
+        session.prompt_version = version_of(text)
+
+
+def _user(
+    session: Session, message: Record, step_id: str, text: str | None, at: str | None, open_calls: dict[str, Row]
+) -> None:
+    for block in _blocks(message, _RESULT_BLOCKS):
+        _put_result(session, block, text_or_none(block.get("tool_use_id")) or step_id, at, open_calls)
+    if text:
+        words = _CONTROL.sub("", text) if "###" in text else text
+        session.rows.append(user_row(step_id, "human" if words else "meta", words or text, at))
+    _calls(session, message, step_id, at, open_calls)
+
+
+def _assistant(
+    session: Session, message: Record, step_id: str, text: str | None, at: str | None, open_calls: dict[str, Row]
+) -> None:
     usage = message.get("usage")
-    if not text and type(usage) is not dict:
-        return
-    row = agent_row(step_id, text or None, at, session.model)
-    if type(usage) is dict:
-        row[INPUT] = count(usage.get("prompt_tokens"))
-        row[OUTPUT_TOKENS] = count(usage.get("completion_tokens"))
-    session.rows.append(row)
+    text = text or text_or_none(message.get("refusal"))
+    if text or type(usage) is dict:
+        row = agent_row(step_id, text or None, at, text_or_none(message.get("model")) or session.model)
+        put_usage(row, usage)
+        session.rows.append(row)
+    _calls(session, message, step_id, at, open_calls)
+    # Tools that the provider runs: their results stand in the agent's own message.
+    for block in _blocks(message, _RESULT_BLOCKS):
+        _put_result(session, block, text_or_none(block.get("tool_use_id")) or step_id, at, open_calls)
 
 
 def _calls(session: Session, message: Record, position: str, at: str | None, open_calls: dict[str, Row]) -> None:
-    calls = message.get("tool_calls")
-    for index, call in enumerate(calls if type(calls) is list else ()):
+    calls, old = message.get("tool_calls"), message.get("function_call")
+    found = list(calls) if type(calls) is list else []
+    if type(old) is dict:
+        found.append(old)
+    found += _blocks(message, _CALL_BLOCKS)
+    for index, call in enumerate(found):
         if type(call) is not dict:
             continue
         function = call.get("function")
         body = function if type(function) is dict else call
         call_id = text_or_none(call.get("id")) or f"{position}.{index}"
-        row = tool_row(call_id, text_or_none(body.get("name")) or "unknown", json_text(body.get("arguments")), at)
+        # Inspect has the name where others have an object.
+        name = text_or_none(body.get("name")) or text_or_none(function) or "unknown"
+        arguments = body["arguments"] if "arguments" in body else body.get("input")
+        row = tool_row(call_id, name, json_text(arguments), at)
         if message["role"] == "user" or call.get("requestor") == "user":
             row[KIND], row[ORIGIN] = "user", "local_command"
         session.rows.append(row)
@@ -103,21 +129,47 @@ def _calls(session: Session, message: Record, position: str, at: str | None, ope
 
 
 def _result(
-    session: Session, message: Record, position: int, text: str | None, at: str | None, open_calls: dict[str, Row]
+    session: Session, message: Record, position: str, text: str | None, at: str | None, open_calls: dict[str, Row]
 ) -> None:
-    call_id = text_or_none(message.get("tool_call_id")) or text_or_none(message.get("id")) or str(position)
+    call_id = text_or_none(message.get("tool_call_id")) or text_or_none(message.get("id"))
+    if call_id is None:
+        # The older interface links a result to its call by name only.
+        name = message.get("name")
+        call_id = next((key for key, row in open_calls.items() if row[NAME] == name), position)
+    _put_result(session, message, call_id, at, open_calls)
+
+
+def _put_result(session: Session, result: Record, call_id: str, at: str | None, open_calls: dict[str, Row]) -> None:
     row = open_calls.pop(call_id, None)
     if row is None:
         row = tool_row(call_id, None, None, None)
-        if message.get("requestor") == "user":
+        if result.get("requestor") == "user":
             row[KIND], row[ORIGIN] = "user", "local_command"
         session.rows.append(row)
-    row[OUTPUT], row[END] = text, at
-    flag = message.get("error")
+    content = result.get("content")
+    row[OUTPUT], row[END] = json_text(content) if type(content) is dict else block_text(content), at
+    flag = result.get("error", result.get("is_error"))
     row[IS_ERROR] = flag if type(flag) is bool else None
+    if type(flag) is dict:
+        row[IS_ERROR] = True
+        row[ERROR] = _ERROR_TYPES.get(str(flag.get("type")), "tool_error")
+        row[OUTPUT] = row[OUTPUT] or text_or_none(flag.get("message"))
+
+
+def _blocks(message: Record, types: frozenset[str]) -> list[Record]:
+    content = message.get("content")
+    if type(content) is not list:
+        return []
+    return [b for b in content if type(b) is dict and type(b.get("type")) is str and b["type"] in types]
+
+
+_Add = Callable[[Session, Record, str, "str | None", "str | None", "dict[str, Row]"], None]
+_ROLES: dict[str, _Add] = {
+    "system": _system, "developer": _system, "user": _user, "assistant": _assistant, "tool": _result,
+    "function": _result,
+}  # fmt: skip
 
 
 def content_key(messages: list[Record]) -> str:
     """A short digest of the messages, for runs whose records have no id of their own."""
-    data = orjson.dumps(messages, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    return hashlib.blake2b(data, digest_size=6).hexdigest()
+    return digest_of(messages)
