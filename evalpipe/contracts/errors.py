@@ -122,6 +122,7 @@ ERROR_CODES = _codes(
         "BAD_READER",
         "A reader that another package adds cannot be used.",
         "Mend or remove the package whose entry point in the group evalpipe.readers is named.",
+        Exit.USAGE,
     ),
     Code(
         "LEDGER_INVALID",

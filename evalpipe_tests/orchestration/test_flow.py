@@ -226,7 +226,7 @@ def test_masking_is_stale_when_the_rule_set_in_force_or_a_validator_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     criteria = load_criteria("default")
-    first = code_versions(criteria)
+    first = code_versions(criteria, "prices")
     folder = tmp_path / "rules"
     folder.mkdir()
     for path in context_module.ruleset_folder(criteria).glob("*.toml"):
@@ -235,12 +235,12 @@ def test_masking_is_stale_when_the_rule_set_in_force_or_a_validator_changes(
     words.write_text(words.read_text("utf-8") + '\nof_the_house = ["x"]\n', "utf-8")
     with monkeypatch.context() as patch:
         patch.setattr(context_module, "ruleset_folder", lambda _: folder)
-        assert code_versions(criteria)["masked"] != first["masked"]
+        assert code_versions(criteria, "prices")["masked"] != first["masked"]
     with monkeypatch.context() as patch:
         patch.setattr(context_module.masking.validators, "__file__", str(folder / "__init__.py"))
         (folder / "base.py").write_text("", "utf-8")
         context_module._validators_digest.cache_clear()
-        other = code_versions(criteria)
+        other = code_versions(criteria, "prices")
     context_module._validators_digest.cache_clear()
     assert other["masked"] != first["masked"]
     assert other["signals"] == first["signals"]
