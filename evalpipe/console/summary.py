@@ -147,6 +147,13 @@ def _places(unread: Sequence[found.Unread]) -> None:
     show.table(rows, title="Where: the first record of each code in a file", numeric=["line", "byte", "records"])
     if len(unread) > _PLACES:
         show.line(f"and {len(unread) - _PLACES:,} more; by line and byte: evalpipe sql 'from masked.quarantine'")
+    strange = [item for item in unread[:_PLACES] if item.like]
+    if strange:
+        show.line()
+        show.line("Files of no known format")
+        for item in strange:
+            show.line(f"  {item.name}: {item.like}")
+        show.line("  To map a format of your own: docs/formats.md, 'A format that is not listed'.")
 
 
 def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> tuple[str, str | None, list[dict[str, Any]]]:

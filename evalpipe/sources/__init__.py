@@ -8,10 +8,12 @@ from evalpipe.sources.discover import begins_with, discover, fingerprint, plan_b
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.parse import parse_batch
 from evalpipe.sources.registry import reader_versions
+from evalpipe.sources.resemble import Likeness, resemble
 
 __all__ = [
     "Batch",
     "Chunk",
+    "Likeness",
     "ReadOptions",
     "SourceFile",
     "begins_with",
@@ -20,4 +22,5 @@ __all__ = [
     "parse_batch",
     "plan_batches",
     "reader_versions",
+    "resemble",
 ]

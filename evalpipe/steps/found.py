@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from evalpipe import sources
 from evalpipe.steps.context import Context
+
+# Files are opened again to tell what they are like; more than so many nobody reads about.
+_LOOKED_AT = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Unread:
         byte: Offset of that record in the decompressed file.
         code: Stable code.
         records: How many.
+        like: What a file of an unknown format resembles; empty for all else.
     """
 
     name: str
@@ -33,6 +38,7 @@ class Unread:
     byte: int
     code: str
     records: int
+    like: str = ""
 
 
 def holds_no_session(context: Context, paths: Sequence[Path]) -> bool:
@@ -63,7 +69,8 @@ def unread(context: Context, paths: Sequence[Path]) -> list[Unread]:
     rows = context.lake.read(
         "raw.quarantine", context.lake.manifests("raw"), ["source_file", "member", "code", "line", "byte_offset"]
     )
-    named = {str(path): _name(path, paths) for path in sources.discover(paths)}
+    files = {str(path): path for path in sources.discover(paths)}
+    named = {text: _name(path, paths) for text, path in files.items()}
     grouped = (
         rows.filter(pl.col("source_file").is_in(list(named)))
         .sort("line", "byte_offset")
@@ -78,9 +85,17 @@ def unread(context: Context, paths: Sequence[Path]) -> list[Unread]:
             row["byte_offset"],
             row["code"],
             row["records"],
+            _like(files[row["source_file"]], row) if position < _LOOKED_AT else "",
         )
-        for row in grouped.iter_rows(named=True)
+        for position, row in enumerate(grouped.iter_rows(named=True))
     ]
+
+
+def _like(path: Path, row: dict[str, Any]) -> str:
+    if row["code"] != "UNKNOWN_FORMAT":
+        return ""
+    found = sources.resemble(path, row["member"])
+    return str(found) if found else ""
 
 
 def _name(path: Path, paths: Sequence[Path]) -> str:
