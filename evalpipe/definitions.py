@@ -19,7 +19,7 @@ from evalpipe.orchestration.jobs import jobs
 from evalpipe.orchestration.partitions import daily
 from evalpipe.orchestration.resources import HomeResource, warehouse_resource
 from evalpipe.orchestration.schedules import nightly_schedule
-from evalpipe.orchestration.sensors import late_days, new_versions
+from evalpipe.orchestration.sensors import late_days, new_files, new_versions
 from evalpipe.settings import Settings, peek_first_day
 from evalpipe.steps.context import code_versions, load_criteria, prices_of
 from evalpipe.steps.publish import models as load_models
@@ -52,7 +52,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
         asset_checks=CHECKS,
         jobs=jobs([asset_key(model.name) for model in models]),
         schedules=[nightly_schedule(first_day, partial(home_config, settings))],
-        sensors=[late_days, new_versions],
+        sensors=[new_files, late_days, new_versions],
         resources={"home": home, "warehouse": warehouse_resource(settings)},
         # Spawning a process a step costs 3 to 5 s; the engine fans out inside a step instead.
         executor=dg.in_process_executor,

@@ -1,17 +1,46 @@
-"""Sensors: stale days that no night covers, such as late files, and versions seen for the first time."""
+"""Sensors: new files, stale days that no night covers, and versions seen for the first time."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.orchestration.assets.analysis import versions_seen
 from evalpipe.orchestration.partitions import RELEASES, range_tags, ranges
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.steps.analysis import stale_as_of_days
 from evalpipe.steps.context import Context, today
+from evalpipe.steps.land import sources_state
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS, rejection_receipt
+
+#: A file that changed this recently may still be written.
+_QUIET = timedelta(seconds=60)
+
+
+@dg.sensor(
+    name="new_files",
+    job_name="landing",
+    minimum_interval_seconds=300,
+    description="Asks for a landing when files under the sources of evalpipe.toml come, or grow, and are still.",
+)
+def new_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult | dg.SkipReason:
+    """Request one landing for what lies under the sources, once it stops changing."""
+    settings = home.settings()
+    if not settings.sources:
+        return dg.SkipReason("evalpipe.toml names no sources")
+    try:
+        state, newest = sources_state([Path(source) for source in settings.sources])
+    except EvalpipeError:  # whose message holds a path, and paths name people
+        return dg.SkipReason("a source of evalpipe.toml is not there")
+    if state == context.cursor or newest is None:
+        return dg.SkipReason("no new file")
+    if datetime.now(UTC) - newest < _QUIET:
+        return dg.SkipReason("a file is still being written")
+    config = {"resources": {"home": {"config": home.configured()}}}
+    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=state, run_config=config)], cursor=state)
 
 
 @dg.sensor(

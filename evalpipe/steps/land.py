@@ -5,7 +5,9 @@ Belongs here: batches, workers, commits. Does not belong here: formats (``source
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import run_quietly
 from evalpipe.store.landing import LANDED, StagedBatch, stage_chunk
+from evalpipe.store.manifest import digest_of
 from evalpipe.store.winners import LandedFile, LandedPart
 
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
@@ -77,6 +80,27 @@ def require_days_of_home(first_day: date, start: date, end: date, option: str) -
         where=option,
         fix=f"Name days from {first_day} to {today}. An earlier first_day (evalpipe.toml) needs a new home.",
     )
+
+
+def sources_state(paths: Sequence[Path]) -> tuple[str, datetime | None]:
+    """What lies under the sources, by names, sizes and times, without reading any file.
+
+    Args:
+        paths: Files or folders.
+
+    Returns:
+        A digest that another file, or a file that grew, changes; and when a file last changed.
+
+    Raises:
+        EvalpipeError: ``SOURCE_NOT_FOUND``.
+    """
+    found: list[tuple[str, int, int]] = []
+    for path in sources.discover(paths):
+        with suppress(OSError):  # gone since, which the next look sees
+            status = path.stat()
+            found.append((os.fsencode(path).hex(), status.st_size, status.st_mtime_ns))
+    newest = max((at for _, _, at in found), default=None)
+    return digest_of(found), None if newest is None else datetime.fromtimestamp(newest / 1e9, UTC)
 
 
 @dataclass(frozen=True, slots=True)
