@@ -24,7 +24,7 @@ demo: install ## Simulate a fortnight with known truth, run every night of it, s
 
 test: install ## Lint, types, and all tests
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: install ## ruff and the type checker
 	$(BIN)/ruff check .

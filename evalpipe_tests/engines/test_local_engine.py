@@ -175,10 +175,11 @@ def test_close_ends_the_workers_and_the_engine_can_be_used_again() -> None:
     engine.close()
 
 
-# Whoever starts the tests in the background has SIGINT ignored, and children inherit that.
+# Whoever starts the tests in the background may ignore signals, and children inherit that.
 PARENT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 from evalpipe.engines import LocalEngine
 from evalpipe_tests.engines import kernels
 list(LocalEngine(2).map(kernels.mark_started, [sys.argv[1]] * 4))
@@ -200,6 +201,7 @@ def test_no_worker_outlives_a_killed_parent(tmp_path: Path, how: signal.Signals)
 CAREFUL_PARENT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 from evalpipe.engines import LocalEngine
 from evalpipe_tests.engines import kernels
 try:
