@@ -7,12 +7,9 @@ Belongs here: options and exit codes. Does not belong here: what a verb does (``
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +18,7 @@ import typer
 from evalpipe import __version__
 from evalpipe import settings as settings_module
 from evalpipe.console import arguments, show
+from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
 from evalpipe.settings import Settings
 
@@ -50,11 +48,6 @@ Candidate = "Version that may ship: its label, with / or : for the dot, or a beg
 Baseline = "Version that it is compared with, written likewise."
 
 
-#: As a shell reports a program that a signal ended.
-_INTERRUPTED = 130
-_PIPE_CLOSED = 141
-
-
 @app.callback(invoke_without_command=True)
 def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
@@ -80,12 +73,12 @@ def run(
     """The main job: read logs, run all layers for the days they touch, publish, report."""
     from evalpipe.console import flow, summary
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         settings = _settings(home, criteria)
         span = arguments.days(days) if days else None
         undated = arguments.day(undated_as) if undated_as else None
         window = arguments.window(window)
-        with _runner(settings, debug) as runner:
+        with running(settings, debug=debug) as runner:
             done = flow.run_sources(settings, runner, sources, days=span, undated_as=undated, window=window)
         code = summary.after_run(settings, done, sources=sources, as_json=as_json)
         if done.red or code:
@@ -104,10 +97,10 @@ def backfill(
     """Recompute the stale slices of a range, score each of its days, publish."""
     from evalpipe.console import flow, summary
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
         span, window = arguments.days(days), arguments.window(window)
-        with _runner(settings, debug) as runner:
+        with running(settings, debug=debug) as runner:
             done = flow.make_days(settings, runner, days=span, window=window)
         summary.after_run(settings, done, sources=[], as_json=as_json)
         if done.red:
@@ -132,7 +125,7 @@ def report(
     from evalpipe.steps.context import open_context
     from evalpipe.steps.report import make_report
 
-    with _handled(False, debug):
+    with handled(as_json=False, debug=debug):
         if style not in ("html", "md", "json"):
             raise EvalpipeError("BAD_ARGUMENT", "the format is html, md or json", where="--format")
         if bool(candidate) != bool(baseline):
@@ -141,8 +134,8 @@ def report(
         window = arguments.window(window) if window else None
         with open_context(settings) as context:
             if candidate and baseline:
-                known = versions_of(context, _analysis(context, window))
-                candidate, baseline = _version(candidate, known), _version(baseline, known)
+                known = versions_of(context, analysis_of(context, window))
+                candidate, baseline = version_in(candidate, known), version_in(baseline, known)
             made = make_report(context, candidate=candidate, baseline=baseline, window=window)
             reason = outdated(context, made.manifest)
         if reason:
@@ -171,12 +164,12 @@ def gate(
     from evalpipe.steps.analysis import make_gates, versions_of
     from evalpipe.steps.context import open_context
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
         with open_context(settings) as context:
-            manifest = _analysis(context, arguments.window(window) if window else None)
+            manifest = analysis_of(context, arguments.window(window) if window else None)
             known = versions_of(context, manifest)
-            candidate, baseline = _version(candidate, known), _version(baseline, known)
+            candidate, baseline = version_in(candidate, known), version_in(baseline, known)
             decided = make_gates(context, manifest, candidate, baseline)
         raise typer.Exit(summary.after_gate(decided, candidate, baseline, as_json=as_json))
 
@@ -196,14 +189,14 @@ def release(
     from evalpipe.steps.analysis import make_scorecard, versions_of
     from evalpipe.steps.context import open_context
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
         with open_context(settings) as context:
-            version = _version(version, versions_of(context, _analysis(context, None)))
+            version = version_in(version, versions_of(context, analysis_of(context, None)))
             manifest = make_scorecard(context, version)
             card = context.lake.read("analysis.scorecard", [manifest])
         if is_partition_key(version):
-            with _runner(settings, debug) as runner:
+            with running(settings, debug=debug) as runner:
                 runner.release(version).require()
         summary.scorecard(card, version, with_slices=slices, as_json=as_json)
 
@@ -220,7 +213,7 @@ def sql(
     from evalpipe.console import frames
     from evalpipe.store.warehouse import Warehouse
 
-    with _handled(False, debug):
+    with handled(as_json=False, debug=debug):
         if style not in frames.STYLES:
             raise EvalpipeError("BAD_ARGUMENT", "the format is table, csv or json", where="--format")
         if out is not None:
@@ -249,7 +242,7 @@ def export(
     from evalpipe.steps.context import open_context
     from evalpipe.steps.export import export as write
 
-    with _handled(False, debug):
+    with handled(as_json=False, debug=debug):
         span = arguments.days(days) if days else None
         with open_context(_existing(home, criteria)) as context:
             n_sessions, n_steps = write(context, style, out, days=span, sessions=frozenset(session or ()))
@@ -271,7 +264,7 @@ def simulate(
     """Write realistic logs in real formats, with known truth."""
     from evalpipe.console import demo
 
-    with _handled(False, debug):
+    with handled(as_json=False, debug=debug):
         demo.write_logs(
             out,
             sessions=sessions,
@@ -299,7 +292,7 @@ def demo(
     """
     from evalpipe.console import demo as demo_flow
 
-    with _handled(False, debug):
+    with handled(as_json=False, debug=debug):
         settings = _settings(home, demo_flow.CRITERIA)
         raise typer.Exit(
             demo_flow.run_demo(settings, sessions=sessions, days=days, seed=seed, fresh=fresh, debug=debug)
@@ -315,7 +308,7 @@ def ui(
     """Open Dagster's UI, with its daemon, on a home."""
     from evalpipe.orchestration.serve import serve
 
-    with _handled(False, debug):
+    with handled(as_json=False, debug=debug):
         raise typer.Exit(serve(_settings(home, None), port, show.note, is_loud=debug))
 
 
@@ -324,7 +317,7 @@ def doctor(home: Home = None, criteria: Criteria = None, as_json: AsJson = False
     """Look at a home: what is stale, what was refused, what is published."""
     from evalpipe.console import doctor as look
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         look.doctor(_existing(home, criteria), as_json=as_json)
 
 
@@ -334,7 +327,7 @@ def criteria_list(as_json: AsJson = False, debug: Debug = False) -> None:
     from evalpipe import criteria as files
     from evalpipe.steps.context import load_criteria
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         loaded = [load_criteria(name) for name in files.available()]
         rows: list[dict[str, Any]] = [
             {
@@ -360,58 +353,13 @@ def criteria_diff(
     from evalpipe import criteria as files
     from evalpipe.steps.context import load_criteria
 
-    with _handled(as_json, debug):
+    with handled(as_json=as_json, debug=debug):
         changes = files.diff(load_criteria(old), load_criteria(new))
         rows = [{"key": c.path, "old": str(c.old), "new": str(c.new), "effect": str(c.effect)} for c in changes]
         print(json.dumps(rows)) if as_json else show.table(rows, title="changes")
 
 
 # ---- helpers
-
-
-@contextmanager
-def _handled(as_json: bool, debug: bool) -> Iterator[None]:
-    """Turn an error into one line and its exit code; ``--debug`` adds the traceback and changes no code."""
-    try:
-        yield
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        show.note("Interrupted. What was committed stays; run again to go on.")
-        raise typer.Exit(_INTERRUPTED) from None
-    except BrokenPipeError:
-        # The reader of a pipe went away, as `| head` does; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(_PIPE_CLOSED) from None
-    except (typer.Exit, typer.Abort):
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, a person gets one line and a code
-        if debug:
-            traceback.print_exc()
-        known = _known(error)
-        show.show_error(known, as_json=as_json)
-        raise typer.Exit(known.exit) from None
-
-
-def _known(error: Exception) -> EvalpipeError:
-    """An error with a code. The message of one that nobody foresaw is left out: it may quote a log."""
-    if isinstance(error, EvalpipeError):
-        return error
-    if isinstance(error, OSError) and error.strerror:
-        return EvalpipeError("FILE_FAILED", f"{error.strerror}.", where=str(error.filename or ""))
-    frames = traceback.extract_tb(error.__traceback__)
-    last = next((frame for frame in reversed(frames) if "evalpipe" in Path(frame.filename).parts), frames[-1])
-    where = f"{Path(last.filename).name}:{last.lineno}"
-    return EvalpipeError("INTERNAL_ERROR", f"{type(error).__name__} was raised.", where=where)
-
-
-@contextmanager
-def _runner(settings: Settings, debug: bool) -> Iterator[Any]:
-    from evalpipe.console.progress import Bars
-    from evalpipe.orchestration.runner import open_runner
-    from evalpipe.steps.progress import showing
-
-    with Bars() as bars, showing(bars), open_runner(settings, verbosity="DEBUG" if debug else "CRITICAL") as made:
-        yield made
 
 
 def _settings(home: Path | None, criteria: str | None) -> Settings:
@@ -423,23 +371,6 @@ def _existing(home: Path | None, criteria: str | None) -> Settings:
     return settings_module.require_home(_settings(home, criteria))
 
 
-def _analysis(context: Any, window: str | None) -> Any:
-    from evalpipe.steps.analysis import latest
-
-    manifest = latest(context, window)
-    if manifest is None:
-        what = "nothing is analysed under these criteria" + (f" for the window {window}" if window else "")
-        raise EvalpipeError("NO_RESULT", what, where=str(context.settings.home))
-    return manifest
-
-
-def _version(text: str, known: list[str]) -> str:
-    found = arguments.version(text, known)
-    if found != text:
-        show.note(f"'{text}' is read as '{found}'")
-    return found
-
-
 def main() -> None:
     """Entry point of the ``evalpipe`` command."""
     if "--debug" not in sys.argv:
@@ -448,13 +379,9 @@ def main() -> None:
     try:
         app()
     except Exception as error:  # noqa: BLE001 - a crash must not look like a failed gate
-        # Its message may quote a value, so that only its class and place are shown.
-        frame = traceback.extract_tb(error.__traceback__)[-1]
         if "--debug" in sys.argv:
             traceback.print_tb(error.__traceback__)
-        crash = EvalpipeError(
-            "INTERNAL_ERROR", type(error).__name__, where=f"{Path(frame.filename).name}:{frame.lineno}"
-        )
+        crash = known_error(error)
         show.show_error(crash, as_json="--json" in sys.argv)
         sys.exit(crash.exit)
 

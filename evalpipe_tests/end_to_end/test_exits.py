@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import typer
 
-from evalpipe import cli as cli_module
+from evalpipe.console import entry
 from evalpipe.console.summary import after_gate
 from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, Exit
 from evalpipe.settings import load, open_home
@@ -19,7 +19,7 @@ from evalpipe_tests.orchestration.small import write_sessions
 
 @pytest.mark.parametrize("debug", [False, True])
 def test_a_crash_is_no_failed_gate(debug: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as caught, cli_module._handled(as_json=False, debug=debug):
+    with pytest.raises(typer.Exit) as caught, entry.handled(as_json=False, debug=debug):
         raise ZeroDivisionError("words of a log")
     said = capsys.readouterr().err
     assert caught.value.exit_code == Exit.FAILED
@@ -92,9 +92,9 @@ def test_a_command_that_was_stopped_is_no_failed_gate(
     raised: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = []
-    monkeypatch.setattr(cli_module.os, "dup2", lambda *_: closed.append(True))
-    monkeypatch.setattr(cli_module.sys.stdout, "fileno", lambda: 1, raising=False)
-    with pytest.raises(typer.Exit) as caught, cli_module._handled(as_json=False, debug=False):
+    monkeypatch.setattr(entry.os, "dup2", lambda *_: closed.append(True))
+    monkeypatch.setattr(entry.sys.stdout, "fileno", lambda: 1, raising=False)
+    with pytest.raises(typer.Exit) as caught, entry.handled(as_json=False, debug=False):
         raise raised
     assert caught.value.exit_code == code
 

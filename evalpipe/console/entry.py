@@ -1,0 +1,97 @@
+"""What every verb does around its work: errors to exit codes, jobs with progress, names as typed.
+
+Belongs here: the frame of a verb. Does not belong here: verbs and their options (``cli.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from evalpipe.console import arguments, show
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.settings import Settings
+
+if TYPE_CHECKING:
+    from evalpipe.steps.context import Context
+    from evalpipe.store.manifest import Manifest
+
+#: As a shell reports a program that a signal ended.
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+@contextmanager
+def handled(*, as_json: bool, debug: bool) -> Iterator[None]:
+    """Turn an error into one line and its exit code; ``--debug`` adds the traceback and changes no code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        show.note("Interrupted. What was committed stays; run again to go on.")
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of a pipe went away, as `| head` does; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(PIPE_CLOSED) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, a person gets one line and a code
+        if debug:
+            traceback.print_exc()
+        known = known_error(error)
+        show.show_error(known, as_json=as_json)
+        raise typer.Exit(known.exit) from None
+
+
+def known_error(error: Exception) -> EvalpipeError:
+    """An error with a code. The message of one that nobody foresaw is left out: it may quote a log."""
+    if isinstance(error, EvalpipeError):
+        return error
+    if isinstance(error, OSError) and error.strerror:
+        return EvalpipeError("FILE_FAILED", f"{error.strerror}.", where=str(error.filename or ""))
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if "evalpipe" in Path(frame.filename).parts), frames[-1])
+    where = f"{Path(last.filename).name}:{last.lineno}"
+    return EvalpipeError("INTERNAL_ERROR", f"{type(error).__name__} was raised.", where=where)
+
+
+@contextmanager
+def running(settings: Settings, *, debug: bool) -> Iterator[Any]:
+    """Jobs of a home, with progress on the terminal."""
+    from evalpipe.console.progress import Bars
+    from evalpipe.orchestration.runner import open_runner
+    from evalpipe.steps.progress import showing
+
+    with Bars() as bars, showing(bars), open_runner(settings, verbosity="DEBUG" if debug else "CRITICAL") as made:
+        yield made
+
+
+def analysis_of(context: Context, window: str | None) -> Manifest:
+    """The newest analysis of a window.
+
+    Raises:
+        EvalpipeError: ``NO_RESULT``.
+    """
+    from evalpipe.steps.analysis import latest
+
+    manifest = latest(context, window)
+    if manifest is None:
+        what = "nothing is analysed under these criteria" + (f" for the window {window}" if window else "")
+        raise EvalpipeError("NO_RESULT", what, where=str(context.settings.home))
+    return manifest
+
+
+def version_in(text: str, known: list[str]) -> str:
+    """The label that a version was typed for, told where it is another text."""
+    found = arguments.version(text, known)
+    if found != text:
+        show.note(f"'{text}' is read as '{found}'")
+    return found
