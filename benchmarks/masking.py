@@ -18,7 +18,7 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.tables import raw
-from evalpipe.masking import MaskingKey, MaskPlan, leak_check, mask_part, plant_canaries
+from evalpipe.masking import MaskingKey, MaskPlan, leak_check, mask_files, mask_part, mask_quarantine, plant_canaries
 from evalpipe.masking.engine import engine_for
 from evalpipe.masking.locate import best_kind
 from evalpipe.masking.rules import default_dir
@@ -97,6 +97,7 @@ def main() -> None:
     sessions, steps = frames(rows)
     canaries = plant_canaries(plan, AT.date())
     part = mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
+    files, quarantine = mask_files(canaries.files, plan), mask_quarantine(canaries.quarantine, plan)
     changed = part.redactions["n_rows"].sum()
     spans = part.redactions["n_hits"].sum()
     print(f"{size:.1f} MB in {len(rows)} rows, {changed} values hit, {spans} spans, locator {best_kind()}")
@@ -107,7 +108,12 @@ def main() -> None:
         "locate anchors": size / seconds(lambda: [engine._locator.locate(r, 1 << 40) for r in raws]),
         "find + validate": size / seconds(lambda: [engine.find(r, plan.key.epoch) for r in raws]),
         "mask_part": size / seconds(lambda: mask_part(sessions, steps, plan)),
-        "leak_check": size / seconds(lambda: leak_check(part.sessions, part.steps, canaries, part.redactions, plan)),
+        "leak_check": size
+        / seconds(
+            lambda: leak_check(
+                part.sessions, part.steps, canaries, part.redactions, plan, files=files, quarantine=quarantine
+            )
+        ),
     }
     few = raws[: max(1, int(len(raws) * PLAIN_MEGABYTES / size))]
     patterns = [
