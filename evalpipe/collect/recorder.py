@@ -11,7 +11,9 @@ import os
 import threading
 import uuid
 import warnings
+import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,19 @@ from typing import Any
 from evalpipe.collect.session import RecordedSession, now
 
 _ASSIGNMENT = frozenset({"policy", "unit", "probability", "epoch"})
+
+
+#: All recorders of this process, for the child of a fork.
+_RECORDERS: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+def _unlock_in_child() -> None:
+    """A lock that another thread held at the fork would stay locked in the child for ever."""
+    for recorder in list(_RECORDERS):
+        recorder._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 class Recorder:
@@ -50,6 +65,7 @@ class Recorder:
         self._folder = Path(folder)
         self._is_durable = is_durable
         self._lock = threading.Lock()
+        _RECORDERS.add(self)
         self._file = -1
         self._pid = 0
         self._is_torn = False
@@ -117,11 +133,12 @@ class Recorder:
             line = (json.dumps(record, default=str, skipkeys=True, separators=(",", ":")) + "\n").encode("ascii")
             with self._lock:
                 self._append(line)
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a value raises while it prints, the agent goes on
             self.n_lost += 1
             if self.n_lost == 1:
                 reason = getattr(error, "strerror", None) or "a value cannot be written as JSON"
-                warnings.warn(f"evalpipe.collect loses records: {reason}", RuntimeWarning, stacklevel=3)
+                with suppress(Warning):
+                    warnings.warn(f"evalpipe.collect loses records: {reason}", RuntimeWarning, stacklevel=3)
 
     def _append(self, line: bytes) -> None:
         if self._pid != os.getpid():

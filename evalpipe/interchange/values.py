@@ -28,8 +28,8 @@ def arguments_of(text: str | None) -> Any:
     if text is None:
         return {}
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
         return {"input": text}
     return value if isinstance(value, dict) else {"input": value}
 

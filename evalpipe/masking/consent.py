@@ -46,12 +46,19 @@ def _told(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.Series:
     word = pl.when(pl.col("status") == WITHDRAWN).then(pl.lit(WITHDRAWN))
     rows = ledger.with_columns(said=word.otherwise(pl.coalesce("legal_basis", pl.lit("granted"))))
     place = sessions.select("session_id", "user_id", "source", tenant=pl.col("tenant").fill_null(""))
-    users = rows.filter(pl.col("user_id").is_not_null()).with_columns(pl.col("tenant").fill_null(""))
-    by_user = place.join(users.select("user_id", "tenant", "said"), on=["user_id", "tenant"], how="inner")
-    sources = rows.filter(pl.col("source").is_not_null()).select("source", "said")
-    by_source = place.join(sources, on="source", how="inner")
-    said = pl.concat([by_user.select("session_id", "said"), by_source.select("session_id", "said")])
-    # Users come before sources; of several words the withdrawal, then the first by name.
-    ranked = said.with_columns(is_kept=pl.col("said") != WITHDRAWN).sort("is_kept", maintain_order=True)
-    first = ranked.unique("session_id", keep="first", maintain_order=True)
+    rows = rows.rename({"tenant": "of_tenant"})
+    users = rows.filter(pl.col("user_id").is_not_null()).select("user_id", "of_tenant", "said")
+    sources = rows.filter(pl.col("source").is_not_null()).select("source", "of_tenant", "said")
+    found = pl.concat(
+        [
+            place.join(users, on="user_id", how="inner").select("session_id", "tenant", "of_tenant", "said", rank=0),
+            place.join(sources, on="source", how="inner").select("session_id", "tenant", "of_tenant", "said", rank=1),
+        ]
+    )
+    # A row without a tenant is of that id in every tenant: too much withheld is mended by a better row,
+    # too little is not mended at all.
+    said = found.filter(pl.col("of_tenant").is_null() | (pl.col("of_tenant") == pl.col("tenant")))
+    # The withdrawal first, then users before sources, then the first by name.
+    ranked = said.with_columns(is_kept=pl.col("said") != WITHDRAWN).sort("is_kept", "rank", "said")
+    first = ranked.select("session_id", "said").unique("session_id", keep="first", maintain_order=True)
     return place.join(first, on="session_id", how="left", maintain_order="left")["said"]

@@ -32,13 +32,11 @@ def new_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.Sen
     if not settings.sources:
         return dg.SkipReason("evalpipe.toml names no sources")
     try:
-        state, newest = sources_state([Path(source) for source in settings.sources])
+        state, n_still = sources_state([Path(source) for source in settings.sources], datetime.now(UTC) - _QUIET)
     except EvalpipeError:  # whose message holds a path, and paths name people
         return dg.SkipReason("a source of evalpipe.toml is not there")
-    if state == context.cursor or newest is None:
-        return dg.SkipReason("no new file")
-    if datetime.now(UTC) - newest < _QUIET:
-        return dg.SkipReason("a file is still being written")
+    if state == context.cursor or not n_still:
+        return dg.SkipReason("no new file, or none that is still")
     config = {"resources": {"home": {"config": home.configured()}}}
     return dg.SensorResult(run_requests=[dg.RunRequest(run_key=state, run_config=config)], cursor=state)
 

@@ -88,10 +88,13 @@ def with_assignment(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFram
     place = sessions.select("session_id", "user_id", *VERSION_COLUMNS, "started_at")
     found = pl.concat([*(_assigned(place, ledger, unit) for unit in UNITS), _arms(place, ledger)])
     # An assignment of the session itself says more than one of its user, and both more than an arm.
-    best = found.sort(
-        "session_id", "rank", "starts_at", "policy", "epoch", descending=[False, False, True, False, False]
-    )
-    best = best.unique("session_id", keep="first", maintain_order=True).drop("rank", "starts_at")
+    # Everything that is used decides, so that the order of rows does not.
+    order = {
+        "session_id": False, "rank": False, "starts_at": True, "n_named": True, "policy": False, "epoch": False,
+        "unit": False, "probability": False, "is_as_assigned": False,
+    }  # fmt: skip
+    best = found.sort(list(order), descending=list(order.values()), nulls_last=True)
+    best = best.unique("session_id", keep="first", maintain_order=True).drop("rank", "starts_at", "n_named")
     best = best.rename(_NAMES)
     joined = sessions.join(best, on="session_id", how="left", maintain_order="left", suffix="_told")
     is_told = pl.col("assignment_policy_told").is_not_null()
@@ -113,7 +116,12 @@ def _is_version() -> pl.Expr:
     )
 
 
-_FOUND = ("session_id", "rank", "starts_at", "policy", "unit", "probability", "epoch", "is_as_assigned")
+def _n_named() -> pl.Expr:
+    """How much of the version a row names: the more of it, the more the row says."""
+    return pl.sum_horizontal(pl.col(f"{name}_row").is_not_null().cast(pl.Int32) for name in VERSION_COLUMNS)
+
+
+_FOUND = ("session_id", "rank", "starts_at", "n_named", "policy", "unit", "probability", "epoch", "is_as_assigned")
 
 
 def _assigned(place: pl.DataFrame, ledger: pl.DataFrame, unit: str) -> pl.DataFrame:
@@ -124,7 +132,9 @@ def _assigned(place: pl.DataFrame, ledger: pl.DataFrame, unit: str) -> pl.DataFr
     pairs = pairs.filter(_holds())
     is_named = pl.any_horizontal(pl.col(f"{name}_row").is_not_null() for name in VERSION_COLUMNS)
     return pairs.with_columns(
-        rank=pl.lit(UNITS.index(unit), dtype=pl.Int32), is_as_assigned=pl.when(is_named).then(_is_version())
+        rank=pl.lit(UNITS.index(unit), dtype=pl.Int32),
+        n_named=_n_named(),
+        is_as_assigned=pl.when(is_named).then(_is_version()),
     ).select(_FOUND)
 
 
@@ -135,5 +145,5 @@ def _arms(place: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
     # Arms are few: a policy has some, an archive of years has hundreds.
     pairs = place.join(rows, how="cross").filter(_holds() & _is_version())
     return pairs.with_columns(
-        rank=pl.lit(len(UNITS), dtype=pl.Int32), is_as_assigned=pl.lit(None, dtype=pl.Boolean)
+        rank=pl.lit(len(UNITS), dtype=pl.Int32), n_named=_n_named(), is_as_assigned=pl.lit(None, dtype=pl.Boolean)
     ).select(_FOUND)

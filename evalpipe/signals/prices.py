@@ -55,8 +55,13 @@ class Prices:
             model: Name as logged; case and a provider prefix do not matter.
             day: UTC day.
         """
-        name = model.lower().rpartition("/")[2]
-        ranked = [(rank, index) for index, row in enumerate(self.rows) if (rank := row.rank(name, day)) is not None]
+        names = sorted({model.lower(), model.lower().rpartition("/")[2]})
+        ranked = [
+            (rank, index)
+            for index, row in enumerate(self.rows)
+            for name in names
+            if (rank := row.rank(name, day)) is not None
+        ]
         return self.rows[max(ranked)[1]] if ranked else None
 
 

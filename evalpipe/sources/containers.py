@@ -35,6 +35,7 @@ EVAL_HEADER, EVAL_SAMPLE = "evalpipe_inspect_header", "evalpipe_inspect_sample"
 _EVAL_HEADERS = ("header.json", "_journal/start.json")
 _SAMPLES = "samples/"
 _ROWS = 256
+_PARSED_BYTES = 64_000_000
 _ZIP_ZSTANDARD = 93
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, ValueError)
 
@@ -64,7 +65,7 @@ def _zip_members(path: Path, stack: ExitStack) -> Iterator[Member]:
     names = [info for info in archive.infolist() if not info.is_dir()]
     header = next((name for name in _EVAL_HEADERS if any(info.filename == name for info in names)), None)
     if header is not None and any(info.filename.startswith(_SAMPLES) for info in names):
-        yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header, inner), stack)
+        yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header), stack)
         return
     used: dict[str, int] = {}
     for info in names:
@@ -151,7 +152,8 @@ def _parquet_lines(path: Path) -> Iterator[bytes]:
             for batch in file.iter_batches(_ROWS):
                 for row in batch.to_pylist():
                     yield _line(row)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+        # Values that Python has no type for, too: a year beyond 9999, text that is not UTF-8.
         raise OSError("broken Parquet file") from error
 
 
@@ -167,18 +169,43 @@ def _plain(value: object) -> object:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _eval_lines(archive: zipfile.ZipFile, header: str, stack: ExitStack) -> Iterator[bytes]:
-    yield _wrapped(EVAL_HEADER, archive, header, stack)
+def _eval_lines(archive: zipfile.ZipFile, header: str) -> Iterator[bytes]:
+    yield from _wrapped(EVAL_HEADER, archive, header)
     for info in archive.infolist():
         if info.filename.startswith(_SAMPLES) and info.filename.endswith(".json"):
-            yield _wrapped(EVAL_SAMPLE, archive, info.filename, stack)
+            yield from _wrapped(EVAL_SAMPLE, archive, info.filename)
 
 
-def _wrapped(key: str, archive: zipfile.ZipFile, name: str, stack: ExitStack) -> bytes:
-    """One JSON file of the archive on a line of its own; what is no JSON stays visible as a bad line."""
-    stream = _ZipStream(archive, archive.getinfo(name), stack)
-    data = b"".join(iter(lambda: stream.read(BLOCK), b""))
+def _wrapped(key: str, archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """One JSON file of the archive on a line of its own, in pieces where it is large.
+
+    What is no JSON, or breaks, stays visible as one bad line, and the files after it are read.
+    """
+    begun = b'{"%s": ' % key.encode()
+    with ExitStack() as own:
+        stream = _ZipStream(archive, archive.getinfo(name), own)
+        data = b""
+        try:
+            while len(data) <= _PARSED_BYTES and (block := stream.read(BLOCK)):
+                data += block
+            if len(data) <= _PARSED_BYTES:
+                yield _one_line(key, data)
+                return
+            # Too large to be parsed here: the reader of lines passes over it while it streams.
+            yield begun + _flat(data)
+            while block := stream.read(BLOCK):
+                yield _flat(block)
+            yield b"}\n"
+        except OSError:
+            yield begun + _flat(data) + b"\n"
+
+
+def _one_line(key: str, data: bytes) -> bytes:
     try:
         return orjson.dumps({key: orjson.loads(data)}) + b"\n"
     except (orjson.JSONDecodeError, TypeError):
-        return b'{"%s": %s}\n' % (key.encode(), data.replace(b"\r", b" ").replace(b"\n", b" "))
+        return b'{"%s": %s}\n' % (key.encode(), _flat(data))
+
+
+def _flat(data: bytes) -> bytes:
+    return data.replace(b"\r", b" ").replace(b"\n", b" ")

@@ -100,5 +100,6 @@ def _written(out: Path) -> Iterator[Any]:
 
 
 def _dump(document: dict[str, Any], file: IO[str]) -> None:
-    json.dump(document, file, ensure_ascii=False)
+    # Escapes keep halves of surrogate pairs, which no encoding can write.
+    json.dump(document, file)
     file.write("\n")

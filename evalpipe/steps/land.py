@@ -82,25 +82,28 @@ def require_days_of_home(first_day: date, start: date, end: date, option: str) -
     )
 
 
-def sources_state(paths: Sequence[Path]) -> tuple[str, datetime | None]:
-    """What lies under the sources, by names, sizes and times, without reading any file.
+def sources_state(paths: Sequence[Path], still_since: datetime) -> tuple[str, int]:
+    """What lies still under the sources, by names, sizes and times, without reading any file.
 
     Args:
         paths: Files or folders.
+        still_since: Files that changed later may still be written, and are left out. A time in the
+            future is a wrong clock, not a change.
 
     Returns:
-        A digest that another file, or a file that grew, changes; and when a file last changed.
+        A digest that another still file, or one that grew, changes; and how many still files there are.
 
     Raises:
         EvalpipeError: ``SOURCE_NOT_FOUND``.
     """
     found: list[tuple[str, int, int]] = []
+    now = datetime.now(UTC).timestamp()
     for path in sources.discover(paths):
         with suppress(OSError):  # gone since, which the next look sees
             status = path.stat()
-            found.append((os.fsencode(path).hex(), status.st_size, status.st_mtime_ns))
-    newest = max((at for _, _, at in found), default=None)
-    return digest_of(found), None if newest is None else datetime.fromtimestamp(newest / 1e9, UTC)
+            if status.st_mtime <= still_since.timestamp() or status.st_mtime > now:
+                found.append((os.fsencode(path).hex(), status.st_size, status.st_mtime_ns))
+    return digest_of(found), len(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,9 @@ def load_consent(path: str) -> pl.DataFrame:
     rows = []
     for number, row in enumerate(_rows(path, _CONSENT_COLUMNS), 1):
         where = f"{path}, row {number}"
+        for name, value in row.items():
+            if value is not None and (type(value) is not str or value != value.strip()):
+                raise EvalpipeError("LEDGER_INVALID", f"{name} must be text without outer blanks", where=where)
         if row["status"] not in STATUSES:
             raise EvalpipeError("LEDGER_INVALID", f"status must be one of {', '.join(STATUSES)}", where=where)
         if (row["user_id"] is None) == (row["source"] is None):
@@ -106,7 +109,11 @@ def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, .
     start, end, probability = _time(row["starts_at"]), _time(row["ends_at"]), _probability(row["probability"])
     is_arm = row["unit_id"] is None
     faults = (
-        *((row[name] is not None and type(row[name]) is not str, f"{name} must be text") for name in texts),
+        *(
+            (row[name] is not None and (type(row[name]) is not str or row[name] != row[name].strip()),
+             f"{name} must be text without outer blanks")
+            for name in texts
+        ),
         (not row["policy"], "policy is missing"),
         (row["unit"] not in UNITS, f"unit must be one of {', '.join(UNITS)}"),
         (start is None, "starts_at must be a day or an ISO time"),
@@ -144,7 +151,7 @@ def _time(value: object) -> datetime | None:
         return None
     try:
         return _time(datetime.fromisoformat(value))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -195,7 +195,9 @@ def plan(
 
 def rejection_receipt(day: date, landing: Mapping[date, str], versions: Versions) -> str:
     """What a refused day was made from; it is tried again when this changes."""
-    return "|".join((landing.get(day, ""), *(versions.code[step] for step in DAY_STEPS), versions.key, versions.checks))
+    told = [f"{name}={value}" for step in DAY_STEPS for name, value in sorted(versions.ledgers(step, day).items())]
+    code = [versions.code[step] for step in DAY_STEPS]
+    return "|".join((landing.get(day, ""), *code, versions.key, versions.checks, *told))
 
 
 def _with_neighbours(stale: dict[date, tuple[str, str]], days: set[date]) -> Plan:

@@ -176,6 +176,33 @@ def test_values_that_are_no_json_do_not_break_the_agent(tmp_path: Path) -> None:
     assert back.steps["text"][1] == "half a \ufffd pair"
 
 
+class Unprintable:
+    def __str__(self) -> str:
+        raise AttributeError("no words")
+
+
+def test_a_value_that_cannot_print_does_not_break_the_agent(tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    with recorder.session() as session, pytest.warns(RuntimeWarning):
+        session.tool("A", {"x": Unprintable()})
+    assert recorder.n_lost == 1
+
+
+def test_a_fork_while_another_thread_writes_does_not_hang_the_child(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from evalpipe.collect import Recorder
+recorder = Recorder(sys.argv[1], agent="helper")
+recorder._lock.acquire()
+if os.fork() == 0:
+    recorder.session("child").user("two")
+    os._exit(0)
+os.wait()
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
+    assert Read(tmp_path).sessions["n_turns"].to_list() == [1]
+
+
 def test_wrong_arguments_raise_at_once(tmp_path: Path) -> None:
     recorder = record(tmp_path)
     with pytest.raises(ValueError, match="assignment has unknown keys"):

@@ -39,7 +39,17 @@ def applied(*rows: dict[str, Any], **values: Any) -> tuple[str | None, str | Non
         ((), {"consent": "withdrawn"}, ("withdrawn", None, 1)),
         (({"user_id": "u1", "status": "withdrawn"},), {}, ("withdrawn", None, 1)),
         (({"user_id": "u2", "status": "withdrawn"},), {}, (None, "hello", 1)),
-        (({"user_id": "u1", "status": "withdrawn"},), {"tenant": "t"}, (None, "hello", 1)),
+        (({"user_id": "u1", "status": "withdrawn"},), {"tenant": "t"}, ("withdrawn", None, 1)),
+        (({"user_id": "u1", "tenant": "x", "status": "withdrawn"},), {"tenant": "t"}, (None, "hello", 1)),
+        (({"source": "a", "tenant": "x", "status": "withdrawn"},), {"tenant": "t"}, (None, "hello", 1)),
+        (
+            (
+                {"source": "a", "status": "granted", "legal_basis": "b"},
+                {"user_id": "u1", "status": "granted", "legal_basis": "z"},
+            ),
+            {},
+            ("z", "hello", 1),
+        ),
         (({"user_id": "u1", "tenant": "t", "status": "withdrawn"},), {"tenant": "t"}, ("withdrawn", None, 1)),
         (({"source": "a", "status": "withdrawn"},), {"user_id": None}, ("withdrawn", None, 1)),
         (({"user_id": "u1", "status": "granted", "legal_basis": "contract"},), {}, ("contract", "hello", 1)),

@@ -45,7 +45,7 @@ def test_files_are_landed_once_they_are_still(tmp_path: Path, monkeypatch: pytes
     assert "not there" in why(look(home, None))
     assert str(logs) not in why(look(home, None))
     log = write_sessions(logs / "a.jsonl", "2026-01-05", "a")
-    assert "being written" in why(look(home, None))
+    assert "none that is still" in why(look(home, None))
     aged(log, 120)
     first = look(home, None)
     assert isinstance(first, dg.SensorResult)
@@ -54,7 +54,9 @@ def test_files_are_landed_once_they_are_still(tmp_path: Path, monkeypatch: pytes
         done = defs.resolve_job_def("landing").execute_in_process(instance=instance, run_config=request.run_config)
     assert done.success
     assert list((settings.lake / "raw" / "_landing").rglob("*.parquet"))
-    assert "no new file" in why(look(home, first.cursor))
+    busy = write_sessions(logs / "busy.jsonl", "2026-01-06", "z")
+    assert "no new file" in why(look(home, first.cursor)), "a file that is being written holds up no other"
+    busy.unlink()
     aged(write_sessions(logs / "a.jsonl", "2026-01-05", "a", "b"), 120)
     grown = look(home, first.cursor)
     assert isinstance(grown, dg.SensorResult)

@@ -63,6 +63,12 @@ def test_each_model_is_charged_for_its_own_tokens(tmp_path: Path) -> None:
     assert cost(one, TABLE, tmp_path) == (pytest.approx(2.0 + 1.0 + 10.0), "priced")
 
 
+def test_a_pattern_may_hold_the_provider(tmp_path: Path) -> None:
+    table = TABLE.replace('"m-*"', '"router/m-*"')
+    assert cost(spend(talk(), "router/m-1", input=1_000_000), table, tmp_path)[0] == pytest.approx(2.0)
+    assert cost(spend(talk(), "m-1", input=1_000_000), table, tmp_path) == (None, None)
+
+
 def test_writing_to_a_cache_without_a_price_of_its_own_costs_what_input_costs(tmp_path: Path) -> None:
     assert cost(spend(talk(), "m-small", cache_write=1_000_000), TABLE, tmp_path)[0] == pytest.approx(2.0)
 

@@ -69,6 +69,13 @@ def test_the_row_that_says_most_and_began_last_counts() -> None:
     assert told(arm)["assignment_policy"] == "arm"
 
 
+def test_the_order_of_rows_decides_nothing_and_the_more_specific_row_wins() -> None:
+    wide, narrow = row(agent="acme", probability=0.5), row(agent="acme", model="m-a", probability=0.25)
+    assert [told(*rows)["assignment_probability"] for rows in ((wide, narrow), (narrow, wide))] == [0.25, 0.25]
+    one, other = row(unit_id="u1", model="m-a"), row(unit_id="u1", model="m-b")
+    assert told(one, other)["is_as_assigned"] == told(other, one)["is_as_assigned"]
+
+
 def test_the_ledger_replaces_the_log_and_the_log_stays_where_it_is_silent() -> None:
     logged = {"assignment_policy": "log", "assignment_probability": 0.9, "routing_epoch": "x"}
     got = told(row(model="m-a"), **logged)

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources import registry
+from evalpipe.sources import containers, registry
 from evalpipe.sources.containers import EVAL_HEADER, EVAL_SAMPLE, open_file
 from evalpipe.sources.readers.base import KEPT, NOISE, FileContext, Parser, Reader, Record, json_readers
 from evalpipe.sources.session import Session, user_row
@@ -135,7 +135,34 @@ def test_members_compressed_with_zstandard_are_read(tmp_path: Path) -> None:
         [member] = open_file(path, stack)
         assert member.stream is not None
         assert member.stream.peek(50).split(b"\n")[0] == b'{"%s":{"status":"success"}}' % EVAL_HEADER.encode()
-    assert "UNREADABLE_FILE" in Read(path).codes
+    assert "BAD_JSON" in Read(path).codes, "a sample that is cut is one bad line"
+
+
+def test_a_broken_or_huge_sample_of_an_eval_is_one_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "_PARSED_BYTES", 1000)
+    path = tmp_path / "run.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", "{}")
+        archive.writestr("samples/1.json", json.dumps({"broken": "y" * 500}))
+        archive.writestr("samples/2.json", json.dumps({"huge": "x" * 600_000}, indent=1))
+        archive.writestr("samples/3.json", "{}")
+    path.write_bytes(path.read_bytes().replace(b"y" * 500, b"z" * 500))
+    [(_, data, _)] = members(path)
+    lines = data.split(b"\n")
+    assert len(lines) == 5
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(lines[1])
+    assert len(json.loads(lines[2])[EVAL_SAMPLE]["huge"]) == 600_000
+    assert json.loads(lines[3]) == {EVAL_SAMPLE: {}}
+
+
+def test_a_value_that_python_has_no_type_for_stops_one_file_only(tmp_path: Path) -> None:
+    far = pa.array([10**7], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"at": far}), tmp_path / "far.parquet")
+    (tmp_path / "good.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    read = Read(tmp_path)
+    assert read.sessions.height == 1
+    assert read.quarantine["code"].to_list() == ["UNREADABLE_FILE"]
 
 
 @pytest.mark.usefixtures("added")

@@ -65,6 +65,8 @@ def test_ids_become_the_tokens_of_masked_tables(tmp_path: Path, plan: MaskPlan) 
         ({"probability": "half"}, "probability"),
         ({"unit_id": None, "model": None}, "an arm"),
         ({"unit": "session", "unit_id": "bare"}, "needs its source"),
+        ({"unit_id": "ann "}, "outer blanks"),
+        ({"starts_at": "0001-01-01T00:00:00+05:00"}, "starts_at"),
         ({"colour": "red"}, "colour is unknown"),
     ],
 )
@@ -93,6 +95,7 @@ def test_a_consent_row_names_a_user_or_a_source(tmp_path: Path) -> None:
         {"status": "withdrawn"},
         {"user_id": "a", "source": "b", "status": "granted"},
         {"user_id": "a", "status": "no"},
+        {"user_id": " a", "status": "granted"},
     ):
         with pytest.raises(EvalpipeError, match="LEDGER_INVALID"):
             load_consent(lines(tmp_path / "b.jsonl", row))
