@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from evalpipe.sources.readers.base import Record, json_text
-from evalpipe.sources.readers.span_values import loads_text, nest, text_of
+from evalpipe.sources.readers.span_values import loads_text, nest
+from evalpipe.sources.readers.values import text_of
 
 #: Messages lie this deep inside envelopes at most.
 _MAX_DEPTH = 8

@@ -15,8 +15,9 @@ from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader,
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.span_attributes import agent_name, result
 from evalpipe.sources.readers.span_usage import usage
-from evalpipe.sources.readers.span_values import any_time, as_json, flatten, known, loads_text, number_of, text_of
-from evalpipe.sources.readers.spans import Span, SpanParser, content_id
+from evalpipe.sources.readers.span_values import any_time, as_json, flatten, known, loads_text, number_of
+from evalpipe.sources.readers.spans import Span, SpanParser
+from evalpipe.sources.readers.values import content_id, text_of
 from evalpipe.sources.session import count
 
 SOURCE = "coze_loop"

@@ -17,8 +17,9 @@ from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
 from evalpipe.sources.readers.span_attributes import agent_name, fill, result
 from evalpipe.sources.readers.span_usage import tool_names, usage
-from evalpipe.sources.readers.span_values import any_time, as_json, flatten, known, loads_text, number_of, text_of
-from evalpipe.sources.readers.spans import Span, SpanParser, content_id
+from evalpipe.sources.readers.span_values import any_time, as_json, flatten, known, loads_text, number_of
+from evalpipe.sources.readers.spans import Span, SpanParser
+from evalpipe.sources.readers.values import content_id, text_of
 from evalpipe.sources.session import count, number_or_none
 
 SOURCE = "langfuse"

@@ -13,8 +13,9 @@ from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
 from evalpipe.sources.readers.span_attributes import agent_name, fill
 from evalpipe.sources.readers.span_usage import tool_names, usage
-from evalpipe.sources.readers.span_values import any_time, flatten, loads_text, text_of, unquoted
-from evalpipe.sources.readers.spans import Span, SpanParser, content_id
+from evalpipe.sources.readers.span_values import any_time, flatten, loads_text, unquoted
+from evalpipe.sources.readers.spans import Span, SpanParser
+from evalpipe.sources.readers.values import content_id, text_of
 from evalpipe.sources.session import count
 
 SOURCE = "mlflow"

@@ -22,8 +22,9 @@ from evalpipe.sources.readers.base import (
     json_readers,
 )
 from evalpipe.sources.readers.span_attributes import add_events, fill
-from evalpipe.sources.readers.span_values import any_time, known, number_of, text_of
-from evalpipe.sources.readers.spans import Span, SpanParser, content_id
+from evalpipe.sources.readers.span_values import any_time, known, number_of
+from evalpipe.sources.readers.spans import Span, SpanParser
+from evalpipe.sources.readers.values import content_id, text_of
 
 SOURCE = "otlp"
 

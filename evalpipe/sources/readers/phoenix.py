@@ -13,8 +13,9 @@ from typing import Any
 
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers
 from evalpipe.sources.readers.span_attributes import fill
-from evalpipe.sources.readers.span_values import any_time, flatten, known, loads_text, text_of
-from evalpipe.sources.readers.spans import Span, SpanParser, content_id
+from evalpipe.sources.readers.span_values import any_time, flatten, known, loads_text
+from evalpipe.sources.readers.spans import Span, SpanParser
+from evalpipe.sources.readers.values import content_id, text_of
 
 SOURCE = "phoenix"
 

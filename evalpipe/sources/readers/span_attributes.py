@@ -13,8 +13,9 @@ from typing import Any
 from evalpipe.sources.readers.base import Record
 from evalpipe.sources.readers.chat import Message, read_messages
 from evalpipe.sources.readers.span_usage import tool_names, usage
-from evalpipe.sources.readers.span_values import as_json, flatten, known, listed, loads_text, number_of, text_of
+from evalpipe.sources.readers.span_values import as_json, flatten, known, listed, loads_text, number_of
 from evalpipe.sources.readers.spans import Span
+from evalpipe.sources.readers.values import text_of
 from evalpipe.sources.session import count
 
 _LOOP = "traceloop.association.properties."

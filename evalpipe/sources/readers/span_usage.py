@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalpipe.sources.readers.span_values import loads_text, text_of
+from evalpipe.sources.readers.span_values import loads_text
+from evalpipe.sources.readers.values import text_of
 
 
 def usage(

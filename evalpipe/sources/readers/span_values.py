@@ -21,11 +21,6 @@ _MAX_REPR = 4_000_000
 _MAX_DEPTH = 20
 
 
-def text_of(value: object) -> str | None:
-    """The value if it is text that is not empty."""
-    return value if type(value) is str and value else None
-
-
 def known(value: object) -> Any:
     """The value, with the words that exporters write for "nothing" as ``None``."""
     return None if value is None or (type(value) is str and value in ("", "None", "nan", "null")) else value

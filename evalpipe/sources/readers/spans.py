@@ -10,12 +10,11 @@ ancestor counts, so that sub-agents with ids of their own stay in the session th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalpipe.sources.readers.base import FileContext, Parser, Record, json_text
+from evalpipe.sources.readers.base import FileContext, Parser, Record
 from evalpipe.sources.readers.chat import Message
 from evalpipe.sources.readers.span_steps import build
 from evalpipe.sources.session import Session
@@ -75,11 +74,6 @@ class Span:
     reward: float | None = None
     is_success: bool | None = None
     records: list[int] = field(default_factory=list)
-
-
-def content_id(value: object) -> str:
-    """An id made of what a record holds, for records without one."""
-    return hashlib.blake2b((json_text(value) or "").encode(), digest_size=8).hexdigest()
 
 
 class SpanParser(Parser):
