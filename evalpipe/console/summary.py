@@ -47,13 +47,13 @@ _BY_CODE = "SELECT code, source AS format, count(*)::BIGINT AS records FROM mask
 _PLACES = 15
 
 
-def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_json: bool) -> int:
+def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path], as_json: bool) -> int:
     """What was read, what was refused, the answer, and where the report lies.
 
     Args:
         settings: Settings of the home.
         done: What the run did.
-        sources: Files or folders that were to be read; none for a run over what had landed.
+        sources: What was to be read; none for a run over what had landed.
         as_json: Print JSON for a script; it names no file.
 
     Returns:
@@ -68,8 +68,9 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_
     red = {day.isoformat(): {"code": code, "what": what} for day, (code, what) in sorted(done.red.items())}
     with open_context(settings) as context:
         days = _days_with_sessions(context, done.days)
-        is_nothing = bool(sources) and found.holds_no_session(context, sources)
-        places = found.unread(context, sources) if sources and not as_json else []
+        files = found.locate(sources)
+        is_nothing = bool(sources) and found.holds_no_session(context, files)
+        places = found.unread(context, files, sources) if files and not as_json else []
     nothing = ERROR_CODES["NOTHING_READ"]
     if as_json:
         shown = {

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
+from pathlib import PurePath
 
 from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
@@ -110,8 +111,9 @@ def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder
 def _read_sessions(
     member: Member, stream: Peeked, reader: Reader, ledger: Ledger, builder: ChunkBuilder
 ) -> Iterator[None]:
-    folders = tuple(map(printable_name, ledger.file.path.parent.parts[-4:]))
-    context = FileContext(member.name or printable_name(ledger.file.path.name), folders)
+    place = PurePath(ledger.file.name.removeprefix("s3://"))
+    folders = tuple(map(printable_name, place.parent.parts[-4:]))
+    context = FileContext(member.name or printable_name(place.name), folders)
     parser = reader.parser(context)
     rejected: dict[str, str] = {}
     last_line: dict[str, int] | None = None

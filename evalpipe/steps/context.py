@@ -30,6 +30,7 @@ from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
+from evalpipe.store.objects import ObjectMemory
 from evalpipe.store.plan import Plan, Versions, plan
 from evalpipe.store.winners import DayInput
 
@@ -147,6 +148,11 @@ class Context:
     def landing(self) -> Landing:
         """The home's landing zone."""
         return Landing(self.settings.landing, self.lake.staging)
+
+    @property
+    def objects(self) -> ObjectMemory:
+        """What this home has read of object stores."""
+        return ObjectMemory(self.settings.landing / "_objects.parquet")
 
     @cached_property
     def versions(self) -> Versions:
