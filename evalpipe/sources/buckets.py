@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,15 +28,23 @@ if TYPE_CHECKING:
 #: One request reads so many bytes; memory of one copying is a small multiple of it.
 BLOCK = 1 << 23
 
+# An object that is there and does not give its bytes, as one that was moved to an archive.
+_CLOSED = "CLOSED"
+
 #: How often an object is begun anew that is replaced while it is read.
 ATTEMPTS = 3
 
 _ATTEMPTS_OF_A_REQUEST = 5
 _CONNECT_SECONDS, _SILENT_SECONDS = 10.0, 60.0
-_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+)(?: \(HTTP status (\d+)\))? during")
-_REFUSED = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID",
-            "EXPIRED_TOKEN", "UNRECOGNIZED_CLIENT", "MISSING_AUTHENTICATION_TOKEN", "REQUEST_TIME_TOO_SKEWED",
-            "REQUEST_EXPIRED")  # fmt: skip
+_AWS_ERROR = re.compile(
+    r"AWS Error ([A-Z_]+)(?: \(HTTP status (\d+)\))? during(?:.*Unable to parse ExceptionName: (\w+))?", re.DOTALL
+)
+_REFUSED = (
+    "ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID",
+    "UNRECOGNIZED_CLIENT", "MISSING_AUTHENTICATION_TOKEN", "REQUEST_TIME_TOO_SKEWED", "REQUEST_EXPIRED",
+    # As stores write them that the client knows no name for.
+    "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "AuthorizationHeaderMalformed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,31 +119,43 @@ def list_objects(prefix: Prefix) -> list[StoredObject]:
 
 def _listed(prefix: Prefix) -> list[StoredObject]:
     key = prefix.key.rstrip("/")
-    if not is_pattern(key):
-        named = [] if prefix.key.endswith("/") or not key else _named(prefix, key)
-        try:
-            return [*named, *_below(prefix, key)]
-        except _RequestError:
-            if named:  # an object may be open to those who may not list
-                return named
-            raise
-    base = fixed_part(key)
-    pattern = [part for part in key.split("/") if part]
-    objects = _below(prefix, "" if base == "." else base)
-    # A key may have wildcards in it, and is then named by itself.
-    exact = [item for item in objects if item.key == key or item.key.startswith(f"{key}/")]
-    return exact or [item for item in objects if matches([part for part in item.key.split("/") if part], pattern)]
+    if is_pattern(key):
+        base = fixed_part(key)
+        objects = _below(prefix, "" if base == "." else base)
+        # A key may have wildcards in it, and is then named by itself.
+        exact = [item for item in objects if item.key == key or item.key.startswith(f"{key}/")]
+        pattern = [part for part in key.split("/") if part]
+        return exact or [item for item in objects if matches([part for part in item.key.split("/") if part], pattern)]
+    if not key or prefix.key.endswith("/"):
+        return _below(prefix, key)
+    try:
+        named = _named(prefix, key)
+    except _RequestError as failed:
+        # Whoever may list below a prefix need not be allowed to ask for a key outside it. An answer about
+        # one key has no reason in it, and that of the listing has.
+        below = [] if failed.kind == "NETWORK_CONNECTION" else _below(prefix, key)
+        if below and failed.kind in _REFUSED:
+            return below
+        raise
+    try:
+        return [*named, *_below(prefix, key)]
+    except _RequestError:
+        if named:  # an object may be open to those who may not list
+            return named
+        raise
 
 
 def _below(prefix: Prefix, folder: str) -> list[StoredObject]:
     from pyarrow.fs import FileSelector, FileType
 
     _addressable(prefix, folder)
+    files = _filesystem(prefix.store, prefix.bucket)
     path = f"{prefix.bucket}/{folder}".rstrip("/")
     with _failing():
-        entries = _filesystem(prefix.store, prefix.bucket).get_file_info(
-            FileSelector(path, recursive=True, allow_not_found=True)
-        )
+        entries = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+        # To the client a missing bucket holds nothing, as an empty one does.
+        if not entries and files.get_file_info(prefix.bucket).type == FileType.NotFound:
+            raise _RequestError("NO_SUCH_BUCKET")
     return [_object(prefix, info) for info in entries if info.type == FileType.File]
 
 
@@ -143,14 +163,9 @@ def _named(prefix: Prefix, key: str) -> list[StoredObject]:
     from pyarrow.fs import FileType
 
     _addressable(prefix, key)
-    try:
-        with _failing():
-            info = _filesystem(prefix.store, prefix.bucket).get_file_info(f"{prefix.bucket}/{key}")
-    except _RequestError as failed:
-        # Whoever may list but not read is told by the reading of each object.
-        if failed.kind in _REFUSED:
-            return []
-        raise
+    files = _filesystem(prefix.store, prefix.bucket)
+    with _failing():
+        info = files.get_file_info(f"{prefix.bucket}/{key}")
     return [_object(prefix, info)] if info.type == FileType.File else []
 
 
@@ -196,12 +211,13 @@ def copy(item: StoredObject, target: Path, known_etag: str = "") -> Copied:
                 return copied
     except _RequestError as failed:
         # A store that refuses one object may give the others; one that cannot be spoken to gives none.
-        if failed.kind not in ("NOT_FOUND", "NO_SUCH_KEY", "ACCESS_DENIED", "INVALID_OBJECT_STATE"):
+        if failed.kind not in ("NOT_FOUND", "ACCESS_DENIED", _CLOSED):
             raise _stopped(failed.kind, str(item)) from None
     return unread
 
 
 def _copy_once(item: StoredObject, target: Path, known_etag: str) -> Copied | None:
+    """Copy an object; nothing where it is another when the copy is done."""
     files = _filesystem(item.store, item.bucket)
     path = f"{item.bucket}/{item.key}"
     with _failing():
@@ -212,19 +228,22 @@ def _copy_once(item: StoredObject, target: Path, known_etag: str) -> Copied | No
             return Copied(stream.size(), "", etag, is_copied=False)
         digest = hashlib.blake2b(digest_size=16)
         n_bytes = 0
-        with target.open("wb") as file:
-            try:
-                while block := _read(stream):
-                    digest.update(block)
-                    file.write(block)
-                    n_bytes += len(block)
-            except _RequestError as failed:
-                if failed.kind == "INVALID_RANGE":  # it is shorter now
-                    return None
-                raise
-    with _failing(), files.open_input_file(path) as again:
-        is_same = _etag(again) == etag and again.size() == n_bytes
-    return Copied(n_bytes, digest.hexdigest(), etag, is_copied=True) if is_same else None
+        is_whole = False
+        with target.open("wb") as file, suppress(_RequestError):
+            while block := _read(stream):
+                digest.update(block)
+                file.write(block)
+                n_bytes += len(block)
+            is_whole = True
+    # Asked again, because blocks are asked for one by one, and an error of theirs has no reason in it.
+    with _failing():
+        again = files.open_input_file(path)
+    with again:
+        if _etag(again) != etag or (is_whole and again.size() != n_bytes):
+            return None
+    if not is_whole:
+        raise _RequestError(_CLOSED)
+    return Copied(n_bytes, digest.hexdigest(), etag, is_copied=True)
 
 
 def _read(stream: Any) -> bytes:
@@ -235,7 +254,7 @@ def _read(stream: Any) -> bytes:
 
 def _etag(stream: Any) -> str:
     facts = stream.metadata()
-    return b"\n".join(facts.get(name, b"") for name in (b"ETag", b"VersionId")).decode("utf-8", "replace").strip()
+    return b"\n".join(facts.get(name, b"") for name in ("ETag", "VersionId")).decode("utf-8", "replace").strip()
 
 
 def read_head(item: StoredObject, target: Path, n_bytes: int) -> bool:
@@ -258,8 +277,8 @@ def _failing() -> Iterator[None]:
     except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
         found = _AWS_ERROR.search(str(error))
         status = found[2] if found else None
-        kind = {"403": "ACCESS_DENIED", "404": "NOT_FOUND", "416": "INVALID_RANGE"}.get(status or "")
-        raise _RequestError(kind or (found[1] if found else type(error).__name__)) from None
+        kind = {"403": "ACCESS_DENIED", "404": "NOT_FOUND"}.get(status or "")
+        raise _RequestError(kind or (found[3] or found[1] if found else type(error).__name__)) from None
 
 
 def _stopped(kind: str, where: str) -> EvalpipeError:
@@ -295,5 +314,6 @@ def _region_of(bucket: str) -> str:
     try:
         region: str = resolve_s3_region(bucket)
     except (OSError, ValueError) as error:
-        raise _RequestError("NO_SUCH_BUCKET" if "not found" in str(error) else "NETWORK_CONNECTION") from None
+        kind = "NO_SUCH_BUCKET" if "not found" in str(error) else "NETWORK_CONNECTION"
+        raise _stopped(kind, f"s3://{bucket}") from None
     return region

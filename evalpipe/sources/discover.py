@@ -157,6 +157,11 @@ def _unread_digest(place: bytes) -> str:
     return hashlib.blake2b(place, digest_size=16, person=b"unreadable").hexdigest()
 
 
+def is_unread(digest: str, n_bytes: int) -> bool:
+    """Whether a digest stands for a file that could not be read, rather than for its bytes."""
+    return n_bytes == 0 and digest != hashlib.blake2b(digest_size=16).hexdigest()
+
+
 def begins_with(file: SourceFile, digest: str, n_bytes: int) -> bool:
     """Whether a file begins with all the bytes of another, as a log does that has grown.
 

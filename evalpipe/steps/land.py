@@ -218,9 +218,13 @@ def _place_of(item: SourceFile | StoredObject) -> str:
 
 
 def _landed_file(file: SourceFile, before: Mapping[str, Sequence[LandedFile]]) -> LandedFile:
-    """Index row of a new file, with the earlier copies that it begins with."""
-    copies = before.get(_place_of(file), ())
-    grown_from = tuple(old.digest for old in copies if sources.begins_with(file, old.digest, old.n_bytes))
+    """Index row of a new file, with the earlier copies that it begins with, or that could not be read then."""
+    copies = () if file.code else before.get(_place_of(file), ())
+    grown_from = tuple(
+        old.digest
+        for old in copies
+        if sources.is_unread(old.digest, old.n_bytes) or sources.begins_with(file, old.digest, old.n_bytes)
+    )
     return LandedFile(file.digest, file.n_bytes, _place_of(file), grown_from)
 
 
