@@ -41,7 +41,7 @@ def made(home: Path) -> dict[str, Any]:
     with opened(home) as context:
         assert {name: done.red for name, done in make(context, "raw").items() if done.red} == {}
         files, sessions, quarantine = (rows(context, f"raw.{name}") for name in ("files", "sessions", "quarantine"))
-        assert not [path for path in context.lake.staging.rglob("*object-*")], "copies are gone"
+        assert not list(context.lake.staging.rglob("*object-*")), "copies are gone"
     return {
         "files": dict(files.select("source_file", "n_sessions").sort("source_file").rows()),
         "sessions": sorted(sessions["session_id"]),
