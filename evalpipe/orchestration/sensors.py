@@ -74,7 +74,7 @@ def new_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.Sen
     try:
         state, n_still = sources_state(settings.sources, now - _QUIET)
     except EvalpipeError as error:  # whose message holds a path, and paths name people
-        return dg.SkipReason(f"{error.code}: {ERROR_CODES[error.code].meaning} Which one: evalpipe run, with them")
+        return dg.SkipReason(f"{error.code}: {ERROR_CODES[error.code].meaning} 'evalpipe run SOURCE...' names it.")
     last = asked(context.cursor)
     if not n_still:
         return dg.SkipReason("no new file, or none that is still")

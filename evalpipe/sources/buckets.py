@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from evalpipe.contracts.errors import EvalpipeError
@@ -43,7 +44,7 @@ _REFUSED = (
     "ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "INVALID_CLIENT_TOKEN_ID",
     "UNRECOGNIZED_CLIENT", "MISSING_AUTHENTICATION_TOKEN", "REQUEST_TIME_TOO_SKEWED", "REQUEST_EXPIRED",
     # As stores write them that the client knows no name for.
-    "ExpiredToken", "InvalidToken", "TokenRefreshRequired", "AuthorizationHeaderMalformed",
+    "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
 )  # fmt: skip
 
 
@@ -185,7 +186,7 @@ def _addressable(prefix: Prefix, key: str) -> None:
         raise EvalpipeError("BAD_ARGUMENT", what, where=str(prefix), fix="Name the folder above it.")
 
 
-def copy(item: StoredObject, target: Path, known_etag: str = "") -> Copied:
+def copy(item: StoredObject, target: Path, known_etag: str = "", stop: Event | None = None) -> Copied:
     """Copy an object to a file, block by block, unless the store still holds the state that is known.
 
     What is replaced while it is read is begun anew, so that the file never holds parts of two states.
@@ -194,6 +195,7 @@ def copy(item: StoredObject, target: Path, known_etag: str = "") -> Copied:
         item: The object.
         target: The file, made anew.
         known_etag: Name of the state whose digest is known; empty for none.
+        stop: Set when nobody waits for the copy any more; it is given up then, at the next block.
 
     Returns:
         What was found; without a digest where the object is gone, closed to the reader, or does not
@@ -207,7 +209,7 @@ def copy(item: StoredObject, target: Path, known_etag: str = "") -> Copied:
         return unread
     try:
         for _ in range(ATTEMPTS):
-            if (copied := _copy_once(item, target, known_etag)) is not None:
+            if (copied := _copy_once(item, target, known_etag, stop or Event())) is not None:
                 return copied
     except _RequestError as failed:
         # A store that refuses one object may give the others; one that cannot be spoken to gives none.
@@ -216,7 +218,7 @@ def copy(item: StoredObject, target: Path, known_etag: str = "") -> Copied:
     return unread
 
 
-def _copy_once(item: StoredObject, target: Path, known_etag: str) -> Copied | None:
+def _copy_once(item: StoredObject, target: Path, known_etag: str, stop: Event) -> Copied | None:
     """Copy an object; nothing where it is another when the copy is done."""
     files = _filesystem(item.store, item.bucket)
     path = f"{item.bucket}/{item.key}"
@@ -230,11 +232,11 @@ def _copy_once(item: StoredObject, target: Path, known_etag: str) -> Copied | No
         n_bytes = 0
         is_whole = False
         with target.open("wb") as file, suppress(_RequestError):
-            while block := _read(stream):
+            while not stop.is_set() and (block := _read(stream)):
                 digest.update(block)
                 file.write(block)
                 n_bytes += len(block)
-            is_whole = True
+            is_whole = not stop.is_set()
     # Asked again, because blocks are asked for one by one, and an error of theirs has no reason in it.
     with _failing():
         again = files.open_input_file(path)

@@ -12,11 +12,13 @@ whole, and what is parsed is the copy: a state that is replaced meanwhile is nev
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 from evalpipe import sources
 from evalpipe.sources import SourceFile, StoredObject, buckets
@@ -34,9 +36,11 @@ _SETTLED = timedelta(seconds=60)
 #: So many objects are read before what is known of them is written down.
 _NOTED_AT = 5_000
 
+_COPY = "object-"
+
 
 class Intake:
-    """The new ones of the files that were found.
+    """The new ones of the files that were found; to be closed when they are landed.
 
     Args:
         context: The open home.
@@ -88,15 +92,22 @@ class Intake:
         finally:
             self._write_down()
 
+    def close(self) -> None:
+        """Delete the copies that nobody landed; only after the last batch is done with them."""
+        for path in own_staging(self._context.lake.staging).glob(f"{_COPY}*"):
+            path.unlink(missing_ok=True)
+
     @contextmanager
     def _copying(self) -> Iterator[Iterator[SourceFile]]:
-        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="copy")
+        pool, stop = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="copy"), Event()
         try:
-            yield self._ahead(pool)
+            yield self._ahead(partial(pool.submit, buckets.copy, stop=stop))
         finally:
+            # A person who interrupts does not wait for objects of gigabytes.
+            stop.set()
             pool.shutdown(cancel_futures=True)
 
-    def _ahead(self, pool: ThreadPoolExecutor) -> Iterator[SourceFile]:
+    def _ahead(self, copy: Callable[..., Future[Copied]]) -> Iterator[SourceFile]:
         """Files in order, while the objects after them are being copied."""
         folder = own_staging(self._context.lake.staging)
         rest = iter(self.candidates)
@@ -110,8 +121,8 @@ class Intake:
                 elif isinstance(item, SourceFile):
                     waiting.append(item)
                 else:
-                    target = folder / f"object-{item.place}"
-                    waiting.append((item, target, pool.submit(buckets.copy, item, target, self._etag(item))))
+                    target = folder / f"{_COPY}{item.place}"
+                    waiting.append((item, target, copy(item, target, self._etag(item))))
                     n_ahead += item.n_bytes
             if not waiting:
                 return

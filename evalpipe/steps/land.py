@@ -153,7 +153,6 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
     if undated_as is not None:
         require_days_of_home(context.settings.first_day, undated_as, undated_as, "--undated-as")
     found = sources.discover(named)
-    intake = Intake(context, found)
     result = LandingResult(n_files=len(found))
     options = ReadOptions(
         first_day=context.settings.first_day,
@@ -163,6 +162,15 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
     )
+    with closing(Intake(context, found)) as intake:
+        _land_new(context, intake, options, result)
+    if result.n_bytes > _RESTART_BYTES:
+        # Workers keep what their allocator once took; the next step starts with small ones.
+        context.engine.close()
+    return result
+
+
+def _land_new(context: Context, intake: Intake, options: ReadOptions, result: LandingResult) -> None:
     # What was read at these places before; nothing that lands below is at one of them twice.
     before = context.landing.copies_at(_place_of(item) for item in intake.candidates) if intake.candidates else {}
     bar = sink()
@@ -174,10 +182,6 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         while some := list(islice(batches, n_at_once)):
             _land_batches(context, some, options, before, result)
     bar.finish("reading")
-    if result.n_bytes > _RESTART_BYTES:
-        # Workers keep what their allocator once took; the next step starts with small ones.
-        context.engine.close()
-    return result
 
 
 def _land_batches(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -252,6 +253,15 @@ def test_an_object_that_vanishes_has_no_digest(filled: ObjectStore, tmp_path: Pa
 
     filled.answer = vanish
     assert buckets.copy(listed, tmp_path / "copy").digest == ""
+
+
+def test_a_copy_that_nobody_waits_for_is_given_up(filled: ObjectStore, tmp_path: Path) -> None:
+    stop = Event()
+    stop.set()
+    listed = item()
+    filled.requests.clear()
+    assert buckets.copy(listed, tmp_path / "copy", stop=stop).digest == ""
+    assert filled.count("GET .*") == 0
 
 
 def test_an_object_that_gives_no_bytes_has_no_digest(filled: ObjectStore, tmp_path: Path) -> None:

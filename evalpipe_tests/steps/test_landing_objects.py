@@ -8,7 +8,7 @@ import json
 import tarfile
 import zipfile
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps import intake
+from evalpipe.steps.context import Context
 from evalpipe.steps.found import holds_no_session, locate, unread
 from evalpipe.steps.land import LandingResult, land, sources_state
 from evalpipe_tests.bucket import BUCKET, ObjectStore, error
@@ -66,6 +67,32 @@ def test_objects_are_landed_as_files_of_the_same_bytes_are(store: ObjectStore, h
     }
     (tmp_path / "copy.jsonl").write_bytes(log("a", tail=BAD))
     assert landed(home, tmp_path / "copy.jsonl").n_new_files == 0, "one parse per content, wherever it lies"
+
+
+def in_small_batches(context: Context) -> Context:
+    return replace(context, settings=replace(context.settings, batch_bytes=1_000))
+
+
+def receipts(home: Path) -> dict[date, str]:
+    with opened(home) as context:
+        return {day: item.digest for day, item in context.landing.day_inputs().items()}
+
+
+def test_a_bucket_lands_the_same_parts_as_a_folder(
+    store: ObjectStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalpipe.steps.land._BATCHES_A_WORKER", 1)
+    for number in range(9):
+        data = log(f"s{number % 7}", turns=1 + number % 3)
+        store.put(f"logs/{number}/log.jsonl", data)
+        path = tmp_path / "logs" / str(number) / "log.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    for folder, source in ((home, LOGS), (tmp_path / "other", tmp_path / "logs")):
+        with opened(folder) as context:
+            assert land(in_small_batches(context), [source]).n_new_files == 9
+            assert len(context.landing.entries()) > 3
+    assert receipts(home) == receipts(tmp_path / "other")
 
 
 def test_archives_of_a_bucket_are_read_like_others(store: ObjectStore, home: Path) -> None:
@@ -130,6 +157,21 @@ def test_an_object_as_young_as_its_listing_is_asked_for_once_more(store: ObjectS
     assert made(home)["sessions"] == ["evalpipe_jsonl:a", "evalpipe_jsonl:b"]
 
 
+def test_what_is_known_of_objects_can_be_lost_and_says_so(store: ObjectStore, home: Path) -> None:
+    store.put("logs/a.jsonl", log("a"))
+    landed(home)
+    with opened(home) as context:
+        (memory,) = context.settings.landing.glob("_objects.parquet")
+    memory.write_bytes(b"not Parquet")
+    with pytest.raises(EvalpipeError, match=r"HOME_DAMAGED .*Delete it"):
+        landed(home)
+    memory.unlink()
+    assert landed(home).n_new_files == 0
+    store.requests.clear()
+    landed(home)
+    assert store.count(".*/logs/a.jsonl") == 0, "it is known again"
+
+
 def test_newer_readers_read_objects_again(store: ObjectStore, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put("logs/a.jsonl", log("a"))
     landed(home)
@@ -169,19 +211,23 @@ def test_what_cannot_be_read_is_counted_and_stops_no_other_object(store: ObjectS
 
 
 def test_a_store_that_goes_away_stops_the_landing_and_leaves_what_was_landed(
-    store: ObjectStore, home: Path, monkeypatch: pytest.MonkeyPatch
+    store: ObjectStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "_AHEAD", 1)
     monkeypatch.setattr("evalpipe.steps.land._BATCHES_A_WORKER", 1)
     for name in "abc":
-        store.put(f"logs/{name}.jsonl", log(name))
+        store.put(f"logs/{name}.jsonl", log(name, turns=3))
     store.answer = lambda method, path: error("400 Bad Request", "ExpiredToken") if path.endswith("/c.jsonl") else None
     with opened(home) as context, pytest.raises(EvalpipeError, match=r"SOURCE_UNREACHABLE \[s3://.*c.jsonl"):
-        land(replace(context, settings=replace(context.settings, batch_bytes=1)), [LOGS])
+        land(in_small_batches(context), [LOGS])
     with opened(home) as context:
         assert len(context.landing.known_files(context.readers)) == 1
+        assert not list(context.lake.staging.rglob("*object-*")), "no copy is left behind"
     store.answer = None
-    landed(home)
+    for folder in (home, tmp_path / "other"):
+        with opened(folder) as context:
+            land(in_small_batches(context), [LOGS])
+    assert receipts(home) == receipts(tmp_path / "other"), "as if it had never stopped"
     assert made(home)["sessions"] == [f"evalpipe_jsonl:{name}" for name in "abc"]
 
 
