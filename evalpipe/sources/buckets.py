@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyarrow.fs import AwsStandardS3RetryStrategy, FileSelector, FileType, S3FileSystem, resolve_s3_region
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources.named import Prefix, Store
 from evalpipe.sources.patterns import fixed_part, is_pattern, matches
-
-if TYPE_CHECKING:
-    from pyarrow.fs import S3FileSystem
 
 #: One request reads so many bytes; memory of one copying is a small multiple of it.
 BLOCK = 1 << 23
@@ -147,8 +146,6 @@ def _listed(prefix: Prefix) -> list[StoredObject]:
 
 
 def _below(prefix: Prefix, folder: str) -> list[StoredObject]:
-    from pyarrow.fs import FileSelector, FileType
-
     _addressable(prefix, folder)
     files = _filesystem(prefix.store, prefix.bucket)
     path = f"{prefix.bucket}/{folder}".rstrip("/")
@@ -161,8 +158,6 @@ def _below(prefix: Prefix, folder: str) -> list[StoredObject]:
 
 
 def _named(prefix: Prefix, key: str) -> list[StoredObject]:
-    from pyarrow.fs import FileType
-
     _addressable(prefix, key)
     files = _filesystem(prefix.store, prefix.bucket)
     with _failing():
@@ -294,9 +289,6 @@ def _stopped(kind: str, where: str) -> EvalpipeError:
 @cache
 def _filesystem(store: Store, bucket: str) -> S3FileSystem:
     """The client of a store. A bucket of AWS may lie in any region, which it is asked for where none is named."""
-    # Inside, because the client starts threads when it is loaded, and most runs need none.
-    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
-
     scheme, _, address = store.endpoint.partition("://")
     region = store.region or ("us-east-1" if address else _region_of(bucket))
     return S3FileSystem(
@@ -311,8 +303,6 @@ def _filesystem(store: Store, bucket: str) -> S3FileSystem:
 
 
 def _region_of(bucket: str) -> str:
-    from pyarrow.fs import resolve_s3_region
-
     try:
         region: str = resolve_s3_region(bucket)
     except (OSError, ValueError) as error:

@@ -148,9 +148,9 @@ def _unread(path: Path, code: str) -> SourceFile:
     return SourceFile(path, 0, _unread_digest(os.fsencode(path)), code)
 
 
-def unread_object(item: StoredObject) -> SourceFile:
-    """An object whose bytes cannot be had, named by its place."""
-    return SourceFile(Path(item.key), 0, _unread_digest(item.place.encode()), "UNREADABLE_FILE", str(item))
+def unread_object(item: StoredObject, copy: Path) -> SourceFile:
+    """An object whose bytes cannot be had, named by its place; ``copy`` is where they would be."""
+    return SourceFile(copy, 0, _unread_digest(item.place.encode()), "UNREADABLE_FILE", str(item))
 
 
 def _unread_digest(place: bytes) -> str:

@@ -145,7 +145,7 @@ class Intake:
             digest = self._memory[item.place].digest
         elif not digest:
             target.unlink(missing_ok=True)
-            return sources.unread_object(item)
+            return sources.unread_object(item, target)
         is_listed = copied.n_bytes == item.n_bytes and item.mtime_ns < self._settled_ns
         self._note(item.place, copied.n_bytes, item.mtime_ns if is_listed else -1, copied.etag, digest)
         return SourceFile(target, copied.n_bytes, digest, uri=str(item)) if copied.is_copied else None

@@ -329,7 +329,7 @@ def test_the_region_of_a_bucket_of_aws_is_asked_for(monkeypatch: pytest.MonkeyPa
 
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("pyarrow.fs.resolve_s3_region", region)
+    monkeypatch.setattr(buckets, "resolve_s3_region", region)
     with pytest.raises(EvalpipeError, match=r"SOURCE_NOT_FOUND.*no bucket"):
         discover(["s3://logs-of-nobody/a"])
     assert asked == ["logs-of-nobody"]

@@ -210,6 +210,21 @@ def test_what_cannot_be_read_is_counted_and_stops_no_other_object(store: ObjectS
     assert made(home)["codes"] == ["EMPTY_FILE", *["UNREADABLE_FILE"] * 3], "and not told of any more"
 
 
+def test_no_file_of_this_machine_is_taken_for_a_copy(
+    store: ObjectStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key may read like a path, and copies are deleted."""
+    monkeypatch.chdir(tmp_path)
+    own = [write(tmp_path / name, *session("own")) for name in ("logs/a.jsonl", "twin.jsonl")]
+    store.put("logs/a.jsonl", log("a"))
+    store.put(f"{own[1]}", log("a"))
+    store.answer = lambda method, path: error("403 Forbidden", "AccessDenied") if "jsonl" in path else None
+    for _ in range(2):
+        with opened(home) as context:
+            land(context, [f"s3://{BUCKET}"])
+    assert all(path.exists() for path in own)
+
+
 def test_a_store_that_goes_away_stops_the_landing_and_leaves_what_was_landed(
     store: ObjectStore, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
