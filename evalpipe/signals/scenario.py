@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from evalpipe.signals import rulefiles
-from evalpipe.signals.text import fold_column
+from evalpipe.signals.text import fold, fold_column
 
 
 @lru_cache(maxsize=1)
@@ -53,11 +53,20 @@ def scenarios(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 def _holds(rule: dict[str, Any]) -> pl.Expr:
     tests = []
     if "text" in rule:
-        tests.append(pl.col("text").str.contains(rulefiles.to_rust(rulefiles.any_of(rule["text"]))))
+        tests.append(pl.col("text").str.contains(_pattern(rule["text"])))
     if "unless" in rule:
-        tests.append(~pl.col("text").str.contains(rulefiles.to_rust(rulefiles.any_of(rule["unless"]))))
+        tests.append(~pl.col("text").str.contains(_pattern(rule["unless"])))
     if "tools" in rule:
-        tests.append(pl.col("tools").str.contains(rulefiles.to_rust("(?m)" + rule["tools"])))
-    if rule.get("needs_workspace", False):
-        tests.append(pl.col("workspace").is_not_null())
+        tests.append(pl.col("tools").str.contains("(?m)" + _pattern([rule["tools"]])))
+    if "unless_tools" in rule:
+        tests.append(~pl.col("tools").str.contains("(?m)" + _pattern([rule["unless_tools"]])))
+    if "workspace" in rule:
+        tests.append(pl.col("workspace").is_not_null() == rule["workspace"])
     return pl.all_horizontal(tests)
+
+
+def _pattern(patterns: list[str]) -> str:
+    """One pattern of several, macros replaced, letters folded as those of the text are."""
+    expanded = rulefiles.expand(rulefiles.any_of(patterns), _data()["macros"])
+    # Only letters that are not ASCII: lower case would turn \W into \w.
+    return rulefiles.to_rust("".join(char if char.isascii() else fold(char) for char in expanded))
