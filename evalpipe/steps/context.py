@@ -214,8 +214,10 @@ def yesterday() -> date:
 
 
 def load_criteria(name: str) -> Criteria:
-    """Criteria by name or path, with the extractors as shipped."""
-    return criteria_files.load(name, extractors=signals.extraction_digest())
+    """Criteria by name or path, with the extractors as shipped, and their task types tried on their examples."""
+    loaded = criteria_files.load(name, extractors=signals.extraction_digest())
+    signals.check_task_types(loaded.extraction.task_types, name)
+    return loaded
 
 
 @contextmanager

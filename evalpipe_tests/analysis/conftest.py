@@ -72,6 +72,7 @@ def outcome_rows(
         "n_models": [1] * n,
         "user_id": [f"u{i % max(2, n // 3):05d}" for i in range(n)],
         "scenario": ["coding"] * n,
+        "task_type": [None] * n,
         "language": ["en"] * n,
         "task_id": [None] * n,
         "trial": [None] * n,
