@@ -26,6 +26,10 @@ CHECK_PERMUTATIONS = 1_999
 SHARE_TOLERANCE = 0.02
 _SAME = 1e-6
 
+#: Checks that contradict an assignment at random. Where none was claimed a failed one tells what a
+#: difference between versions may come from, and a gate does not decide on it either.
+CONTRADICTING = ("srm", "balance")
+
 Floats = NDArray[np.float64]
 
 
@@ -35,12 +39,14 @@ class Examined:
 
     Attributes:
         design: Design that may be assumed.
-        failed: Names of the failed checks, which are the reasons on every row.
+        failed: Names of the failed checks, which are the reasons on every row and make it suspect.
+        noted: Names of checks that did not pass where nothing was said to be random: reasons, no more.
         checks: All checks, passed ones included, that of the assignment first.
     """
 
     design: str
     failed: tuple[str, ...]
+    noted: tuple[str, ...]
     checks: tuple[Check, ...]
 
 
@@ -59,7 +65,7 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
     """
     declared = _declared(population, estimand.design)
     if not population.n:
-        return Examined(declared, (), ())
+        return Examined(declared, (), (), ())
     enough = np.bincount(population.version, minlength=len(population.versions)) >= estimand.min_sessions_per_version
     use = enough[population.version]
     shares, why = _shares(population, enough)
@@ -84,9 +90,15 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
     )
     covariates = {name: population.codes_of(name)[use] for name in COVARIATES}
     report = design_checks(sample, options, shares=shares, covariates=covariates)
-    failed = tuple(dict.fromkeys(check.check for check in report.checks if check.status == "suspect"))
+    failed = _names(report.checks, "suspect")
+    noted = _names(report.checks, "inconclusive") if declared == "observational" else ()
     checks = (_assignment(population, estimand.design, declared, why), *report.checks)
-    return Examined(report.design, failed if report.is_suspect else (), checks)
+    return Examined(report.design, failed, noted, checks)
+
+
+def _names(checks: tuple[Check, ...], status: str) -> tuple[str, ...]:
+    found = (check.check for check in checks if check.status == status and check.check in CONTRADICTING)
+    return tuple(dict.fromkeys(found))
 
 
 def _declared(population: Population, declared: str) -> str:

@@ -80,7 +80,7 @@ def score(
     estimand = criteria.estimand
     population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices)
     examined = examine(population, estimand)
-    basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed)
+    basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed, examined.noted)
     parents = mergeable_parents(population, estimand.min_sessions_per_version)
     scored: list[Scored] = []
     for metric in estimand.metrics if population.n else ():

@@ -2,12 +2,14 @@
 
 Belongs here: which checks are made, their limits and the design that may be assumed after them.
 Does not belong here: their statistics (``balance``). A failed check of randomization makes the
-window observational: its numbers are shown, and no gate may pass on them.
+window observational: its numbers are shown, and no gate may pass on them. Where nothing was said to
+be random there is nothing to contradict: the same finding then tells what a difference may come from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +48,8 @@ def design_checks(
 
     Returns:
         Stickiness, SRM, balance, standardized differences and positivity, and the design that may
-        be assumed.
+        be assumed. A check that fails is ``suspect``; in an observational design it is
+        ``inconclusive``, since it contradicts nothing that was claimed.
 
     Raises:
         ValueError: Illegal sample, options, shares or covariates.
@@ -64,6 +67,8 @@ def design_checks(
     checks = [sticky, _srm(sample, shares, by_user=by_user)]
     checks += _balance(sample, options, covariates or {}, by_user=by_user)
     checks.append(_positivity(sample, options))
+    if design == "observational":
+        checks = [replace(c, status="inconclusive") if c.status == "suspect" else c for c in checks]
     failed = any(check.status == "suspect" for check in checks)
     return DesignReport("observational" if failed else design, is_suspect=failed, checks=tuple(checks))
 
