@@ -15,7 +15,7 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import MaskPlan
-from evalpipe.signals.ledger import LEDGER, UNITS, VERSION_COLUMNS, empty_ledger
+from evalpipe.signals.ledger import LEDGER, UNITS, VERSION_COLUMNS, empty_ledger, with_epochs
 
 _ASSIGNMENT_COLUMNS = (
     "policy", "unit", "unit_id", "tenant", "source", *VERSION_COLUMNS, "probability", "starts_at", "ends_at", "epoch",
@@ -45,7 +45,7 @@ def load_assignments(path: str, plan: MaskPlan) -> pl.DataFrame:
     if not path:
         return empty_ledger()
     rows = [_assignment(row, f"{path}, row {n}", plan) for n, row in enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)]
-    return pl.DataFrame(rows, schema=LEDGER, orient="row")
+    return with_epochs(pl.DataFrame(rows, schema=LEDGER, orient="row"))
 
 
 def load_consent(path: str) -> pl.DataFrame:
@@ -129,8 +129,7 @@ def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, .
     if fault is not None or start is None:
         raise EvalpipeError("LEDGER_INVALID", fault or "", where=where)
     labels = [plan.mask_text(row[name], "")[0] if row[name] else None for name in VERSION_COLUMNS]
-    epoch = row["epoch"] or f"{row['policy']} from {start:%Y-%m-%dT%H:%M}"
-    return (row["policy"], row["unit"], _token(row, plan), *labels, probability, start, end, epoch)
+    return (row["policy"], row["unit"], _token(row, plan), *labels, probability, start, end, row["epoch"] or None)
 
 
 def _token(row: dict[str, Any], plan: MaskPlan) -> str | None:

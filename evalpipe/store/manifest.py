@@ -32,7 +32,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.session_features",
         "signals.session_usage",
     ),
-    "outcomes": ("signals.session_outcomes",),
+    "outcomes": ("signals.session_outcomes", "signals.routing_arms"),
     "analysis": ("analysis.net_improvement", "analysis.pairs", "analysis.strata", "analysis.diagnostics"),
     "scorecard": ("analysis.scorecard",),
 }

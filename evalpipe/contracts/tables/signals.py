@@ -221,6 +221,7 @@ SESSION_OUTCOMES = Table(
         Column("assignment_policy", S, "Routing policy.", timing=PRE),
         Column("assignment_unit", S, "What was assigned.", values=("session", "user"), timing=PRE),
         Column("assignment_probability", F64, "Probability of the version chosen.", low=0.0, high=1.0, timing=PRE),
+        Column("assigned_arm", S, "Arm that the ledger's row names, as in signals.routing_arms; null where no row matches.", timing=PRE),
         Column("assignment_source", S, "Who says so: the ledger or the log; null where nobody does.", values=("ledger", "logged"), timing=PRE),
         Column("is_as_assigned", B, "Whether the version is the one that the ledger assigned to this unit; null where it names none.", timing=POST),
         Column("started_at", TS, "Start.", nullable=False, timing=PRE),
@@ -236,4 +237,24 @@ SESSION_OUTCOMES = Table(
     ),
 )  # fmt: skip
 
-TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES)
+ROUTING_ARMS = Table(
+    layer="signals",
+    name="routing_arms",
+    grain="one row a day, policy, routing epoch and arm",
+    meaning="Arms between which the assignment ledger's policies chose on a day, also those that served nobody.",
+    sort=("day", "policy", "routing_epoch", "unit", "arm"),
+    columns=(
+        Column("day", DATE, "UTC day.", nullable=False, key=True),
+        Column("policy", S, "Routing policy.", nullable=False, key=True),
+        Column("routing_epoch", S, "Routing epoch.", nullable=False, key=True),
+        Column("unit", S, "What is assigned.", nullable=False, key=True, values=("session", "user")),
+        Column("arm", S, "Agent, release and model that the ledger names; * stands for any.", nullable=False, key=True),
+        Column("agent", S, "Agent that it names."),
+        Column("agent_release", S, "Release that it names."),
+        Column("model", S, "Model that it names."),
+        Column("probability_low", F64, "Lowest probability of the arm that a row states; null where none does.", low=0.0, high=1.0),
+        Column("probability_high", F64, "Highest; the same where the arm has one probability.", low=0.0, high=1.0),
+    ),
+)  # fmt: skip
+
+TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES, ROUTING_ARMS)
