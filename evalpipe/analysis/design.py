@@ -6,12 +6,14 @@ belong here: their statistics (``inference``) or their rows (``diagnostics.py``)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evalpipe.analysis.ledger import SHARE_TOLERANCE
 from evalpipe.analysis.population import EPOCH, Population, mergeable_parents
 from evalpipe.analysis.stamp import digest
 from evalpipe.criteria.model import EstimandCriteria
@@ -22,13 +24,11 @@ from evalpipe.inference import Check, Options, Sample, design_checks
 COVARIATES = ("language",)
 #: Permutations of a balance test among users; its limit of 0.01 needs no more.
 CHECK_PERMUTATIONS = 1_999
-#: By how much the logged probabilities of an epoch may miss 1 and still be the whole lottery.
-SHARE_TOLERANCE = 0.02
 _SAME = 1e-6
 
 #: Checks that contradict an assignment at random. Where none was claimed a failed one tells what a
 #: difference between versions may come from, and a gate does not decide on it either.
-CONTRADICTING = ("srm", "balance")
+CONTRADICTING = ("srm", "balance", "multiple_exposure", "non_compliance")
 
 Floats = NDArray[np.float64]
 
@@ -50,12 +50,13 @@ class Examined:
     checks: tuple[Check, ...]
 
 
-def examine(population: Population, estimand: EstimandCriteria) -> Examined:
+def examine(population: Population, estimand: EstimandCriteria, known: Sequence[Check] = ()) -> Examined:
     """Check the design of a window on all of its sessions, whatever their outcomes.
 
     Args:
         population: Sessions of the window.
         estimand: Declared design, and who is compared.
+        known: Checks that the assignment ledger allows (``ledger.py``).
 
     Returns:
         The design that may be assumed. A log that says users were assigned overrules a declared
@@ -89,10 +90,11 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
         parents=mergeable_parents(population, estimand.min_sessions_per_version),
     )
     covariates = {name: population.codes_of(name)[use] for name in COVARIATES}
-    report = design_checks(sample, options, shares=shares, covariates=covariates)
+    report = design_checks(sample, options, shares=shares, covariates=covariates, known=known)
     failed = _names(report.checks, "suspect")
     noted = _names(report.checks, "inconclusive") if declared == "observational" else ()
-    checks = (_assignment(population, estimand.design, declared, why), *report.checks)
+    is_told = any(check.check == "srm" for check in known)
+    checks = (_assignment(population, estimand.design, declared, "" if is_told else why), *report.checks)
     return Examined(report.design, failed, noted, checks)
 
 

@@ -15,7 +15,7 @@ from evalpipe.report.records import Check
 
 OBSERVATIONAL = "observational"
 #: Checks that could contradict an assignment at random, in the order of the report.
-_CHECKS = ("stickiness", "srm", "balance")
+_CHECKS = ("stickiness", "srm", "multiple_exposure", "non_compliance", "balance")
 _WORST = ("suspect", "inconclusive", "unavailable", "ok")
 
 
@@ -84,5 +84,5 @@ def _found(code: str, group: list[Check]) -> str:
         return f"{name} could not be checked"
     if worst.value is None:
         return f"{name}: {phrase('status', worst.status)}"
-    label = "p " if code in ("srm", "balance") else "excess share "
+    label = "p " if code in ("srm", "balance") else "excess share " if code == "stickiness" else "share "
     return f"{name}: {phrase('status', worst.status)} ({label}{fmt.number(worst.value)})"
