@@ -38,7 +38,7 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "2",
+    "signals": "3",
     "outcomes": "4",
     "analysis": "3",
     "scorecard": "1",

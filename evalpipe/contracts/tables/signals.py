@@ -172,17 +172,19 @@ SESSION_FEATURES = Table(
 SESSION_USAGE = Table(
     layer="signals",
     name="session_usage",
-    grain="one row a session and model",
-    meaning="Tokens of a session by the model that used them, sub-agents included; each response counted once.",
-    sort=("session_id", "model"),
+    grain="one row a session, model and size of prompt",
+    meaning="Tokens of a session by the model that used them and the size of its prompts, sub-agents included; each response counted once.",
+    sort=("session_id", "model", "prompt_above_tokens"),
     columns=(
         Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
         Column("model", S, "Model as logged; empty where none is named.", nullable=False, key=True),
+        Column("prompt_above_tokens", I64, "Responses whose prompt (input, cached or not) has more tokens than this, and not more than the next such limit; 0 where only the session's total is logged.", nullable=False, key=True, low=0),
         Column("n_responses", I32, "Responses that state tokens; null where only the session's total is logged.", low=1),
         Column("input_tokens", I64, "Uncached input tokens.", low=0),
         Column("output_tokens", I64, "Output tokens, reasoning included.", low=0),
         Column("cache_read_tokens", I64, "Input tokens read from a cache.", low=0),
         Column("cache_write_tokens", I64, "Input tokens written to a cache.", low=0),
+        Column("cache_write_1h_tokens", I64, "The part of them that is kept for an hour, where told apart.", low=0),
         Column("reasoning_tokens", I64, "The part of the output that was reasoning, where told apart.", low=0),
     ),
 )  # fmt: skip
