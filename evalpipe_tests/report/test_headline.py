@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
-from evalpipe.report import Report, ReportInputs, build, headline, views
+from evalpipe.report import Report, ReportInputs, assignment, build, headline, views
 from evalpipe.report.model import plain
 from evalpipe.report.records import BETTER, WORSE
 from evalpipe_tests.report import factory
@@ -210,3 +210,19 @@ def test_a_logged_assignment_that_a_check_contradicts_is_not_called_unlogged() -
     ev = replace(build(full).evidence, declared_design="as_logged")
     facts = {fact.label: fact.value for fact in views.facts(ev)}
     assert facts["Assignment"] == "observed, not random (logged as random, and a check contradicts it)"
+
+
+def test_a_failed_check_of_the_ledger_is_the_headline_and_stands_beside_the_answer() -> None:
+    full = factory.inputs(suspect=("multiple_exposure",))
+    row = full.tables["analysis.diagnostics"].filter(pl.col("check_name") == "srm")
+    row = row.with_columns(
+        check_name=pl.lit("multiple_exposure"), subject=pl.lit("users"), value=pl.lit(0.12), bound=pl.lit(0.05),
+        status=pl.lit("suspect"), detail=pl.lit("12 of 100 users met several versions in one epoch."),
+    )  # fmt: skip
+    checks = pl.concat([full.tables["analysis.diagnostics"], row])
+    r = build(factory.with_table(full, "analysis.diagnostics", checks))
+    assert headline(r) == "Not safe to compare: the check “Users who met several versions” failed"
+    assert "12 of 100 users" in said(r)
+    assert "first can change what they make of the next version" in r.not_concluded[0].text
+    assert "users who met several versions: suspect (share 0.12)" in assignment(r)
+    assert "traffic split as configured: passed (p 0.41)" in assignment(r)

@@ -57,6 +57,7 @@ HARD = Table(
         Column("tool", S, "Tool called."),
         Column("target_key", S, "Digest of tool, program and normalised arguments; equal for retries."),
         Column("rule_id", S, "Row of the rule table.", nullable=False),
+        Column("field", S, "Field of the step that the span lies in; null where the signal has no text.", values=("text", "arguments", "output")),
         *_how(),
     ),
 )  # fmt: skip
