@@ -55,7 +55,7 @@ def sample_ratio(counts: Floats, shares: Floats, *, seed: int) -> SampleRatio:
     if (expected[shares > 0] < _FEW_EXPECTED).any():
         rng, sums = np.random.default_rng(seed), np.zeros(_DRAWS)
         for e in np.flatnonzero(df > 0):
-            drawn = rng.multinomial(int(total[e]), shares[e] / shares[e].sum(), size=_DRAWS)
+            drawn = rng.multinomial(int(total[e]), shares[e] / shares[e].sum(), size=_DRAWS).astype(float)
             found = _pearson(drawn, expected[e])
             p[e] = _tail(found, statistic[e])
             sums += found
