@@ -84,8 +84,8 @@ def score(
     estimand = criteria.estimand
     population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices)
     arms = render.empty(ROUTING_ARMS) if arms is None else arms.filter(_within(window_start, window_end))
-    known = ledger_checks(settled, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
-    examined = examine(population, estimand, known)
+    assigned = ledger_checks(settled, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
+    examined = examine(population, estimand, assigned)
     basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed, examined.noted)
     parents = mergeable_parents(population, estimand.min_sessions_per_version)
     scored: list[Scored] = []

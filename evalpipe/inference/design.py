@@ -120,7 +120,7 @@ def _srm(sample: Sample, shares: Floats | None, seed: int, *, by_user: bool) -> 
     place = sample.epoch.astype(np.int64) * n_versions + sample.version
     if by_user:
         place = np.unique(place * (int(sample.user.max()) + 1) + sample.user) // (int(sample.user.max()) + 1)
-    counts = np.bincount(place, minlength=n_epochs * n_versions).reshape(n_epochs, n_versions)
+    counts = np.bincount(place, minlength=n_epochs * n_versions).reshape(n_epochs, n_versions).astype(float)
     statistic, df, p = sample_ratio(counts, shares[:n_epochs], seed=seed).pooled
     if p == 0.0 and (counts[shares[:n_epochs] == 0] > 0).any():
         return Check("srm", what, 0.0, SRM_LIMIT, "suspect", "A version with a configured share of 0 was served.")

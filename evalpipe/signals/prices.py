@@ -147,7 +147,7 @@ def _price(row: Any, vendors: frozenset[str], where: str) -> Price:
 
 def _rates(row: dict[str, Any], where: str) -> Rates:
     def usd(key: str, default: float | None = None) -> float:
-        value = row.get(key, default)
+        value: Any = row.get(key, default)
         if type(value) not in (int, float) or not 0 <= value < float("inf"):
             raise EvalpipeError("PRICES_INVALID", f"{key} must be a price in USD per million tokens", where=where)
         return float(value)
