@@ -21,7 +21,7 @@ from typing import Any
 from evalpipe.contracts.errors import EvalpipeError
 
 #: Layout of a home; ``home.json`` holds it, so that no later version misreads an old home.
-HOME_LAYOUT = 2
+HOME_LAYOUT = 3
 SETTINGS_FILE = "evalpipe.toml"
 ENV_PREFIX = "EVALPIPE_"
 _MEMORY = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})? ?([KMGT]i?)?B", re.IGNORECASE)

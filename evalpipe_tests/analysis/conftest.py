@@ -80,6 +80,7 @@ def outcome_rows(
         "assignment_policy": [None] * n,
         "assignment_unit": [None] * n,
         "assignment_probability": [None] * n,
+        "assigned_arm": [None] * n,
         "assignment_source": [None] * n,
         "is_as_assigned": [None] * n,
         "started_at": [datetime(d.year, d.month, d.day, 12, tzinfo=UTC) for d in days],
