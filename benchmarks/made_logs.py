@@ -68,7 +68,11 @@ def talks(n: int, n_turns: int, scale: float = 1.0, seed: int = 7) -> list[Talk]
         for n_turn in range(draw.randint(max(1, n_turns // 2), n_turns + n_turns // 2)):
             at += timedelta(seconds=draw.randint(20, 200), milliseconds=draw.randint(1, 999))
             tool = draw.choice(_TOOLS)
-            arguments = {"query": text(10, 120), "limit": draw.randint(1, 50), "path": f"/srv/app/{draw.choice(words)}.py"}
+            arguments = {
+                "query": text(10, 120),
+                "limit": draw.randint(1, 50),
+                "path": f"/srv/app/{draw.choice(words)}.py",
+            }
             said = text(20, 400), f"call_{n_talk}_{n_turn}", tool, arguments, text(100, 4000), text(100, 900)
             turns.append(Turn(at, *said))
         out.append(Talk(f"{draw.getrandbits(128):032x}", f"user-{n_talk % 50}", tuple(turns)))
@@ -131,7 +135,12 @@ def claude_code(talk: Talk) -> Iterator[Any]:
     """Claude Code's lines."""
     last = None
     for n, turn in enumerate(talk.turns):
-        usage = {"input_tokens": 9, "cache_read_input_tokens": 14000, "cache_creation_input_tokens": 300, "output_tokens": 90}
+        usage = {
+            "input_tokens": 9,
+            "cache_read_input_tokens": 14000,
+            "cache_creation_input_tokens": 300,
+            "output_tokens": 90,
+        }
         blocks: list[tuple[str, float, Any, dict[str, Any]]] = [
             ("user", 0, turn.ask, {}),
             ("assistant", 2, [{"type": "tool_use", "id": turn.call_id, "name": turn.tool, "input": turn.arguments}], {}),
@@ -176,7 +185,12 @@ def codex(talk: Talk) -> Iterator[Any]:
 def openai_messages(talk: Talk) -> Iterator[Any]:
     """Rows with ``messages``."""
     said = [message for turn in talk.turns for message in _openai(turn)]
-    yield {"id": talk.key, "model": "m-1", "user": talk.user, "messages": [{"role": "system", "content": _PROMPT}, *said]}
+    yield {
+        "id": talk.key,
+        "model": "m-1",
+        "user": talk.user,
+        "messages": [{"role": "system", "content": _PROMPT}, *said],
+    }
 
 
 def anthropic_messages(talk: Talk) -> Iterator[Any]:
@@ -213,7 +227,9 @@ def wildchat(talk: Talk) -> Iterator[Any]:
         same = {"language": "English", "redacted": False, "toxic": False, "turn_identifier": n}
         said.append({"content": turn.ask, "role": "user", "hashed_ip": talk.key, "timestamp": None, **same})
         said.append({"content": turn.answer, "role": "assistant", "timestamp": _iso(turn.at)[:19] + "+00:00", **same})
-    moderation = [{"categories": dict.fromkeys(_TOOLS, False), "category_scores": scores, "flagged": False} for _ in said]
+    moderation = [
+        {"categories": dict.fromkeys(_TOOLS, False), "category_scores": scores, "flagged": False} for _ in said
+    ]
     yield {
         "conversation_hash": talk.key, "model": "m-1", "timestamp": _iso(talk.turns[-1].at)[:19] + "+00:00",
         "conversation": said, "turn": len(talk.turns), "language": "English", "openai_moderation": moderation,
@@ -232,7 +248,13 @@ def inspect(talk: Talk) -> Iterator[Any]:
         said = [
             {"id": f"u{n}", "role": "user", "content": turn.ask},
             {"id": f"c{n}", "role": "assistant", "content": "", "tool_calls": [call]},
-            {"id": f"t{n}", "role": "tool", "tool_call_id": turn.call_id, "function": turn.tool, "content": turn.output},
+            {
+                "id": f"t{n}",
+                "role": "tool",
+                "tool_call_id": turn.call_id,
+                "function": turn.tool,
+                "content": turn.output,
+            },
             {"id": f"a{n}", "role": "assistant", "content": turn.answer},
         ]
         for place, later in ((1, 2.0), (3, 6.0)):
@@ -312,7 +334,10 @@ def otlp(talk: Talk) -> Iterator[Any]:
 def langfuse(talk: Talk) -> Iterator[Any]:
     """Traces of Langfuse with their observations."""
     for turn, trace, calls in _spans(talk):
-        def seen(kind: str, n: int, start: float, end: float, turn: Turn = turn, trace: str = trace, **more: Any) -> Any:
+
+        def seen(
+            kind: str, n: int, start: float, end: float, turn: Turn = turn, trace: str = trace, **more: Any
+        ) -> Any:
             return {
                 "id": f"{trace}{n}", "traceId": trace, "type": kind, "parentObservationId": f"{trace}0" if n else None,
                 "startTime": _iso(turn.at, start), "endTime": _iso(turn.at, end), "level": "DEFAULT",
@@ -350,6 +375,7 @@ def langsmith(talk: Talk) -> Iterator[Any]:
         return {"lc": 1, "type": "constructor", "id": names, "kwargs": kwargs}
 
     for turn, trace, calls in _spans(talk):
+
         def run(n: int, kind: str, start: float, end: float, turn: Turn = turn, trace: str = trace, **more: Any) -> Any:
             order = f"20260105T100000000000Z{trace}"
             facts = {"thread_id": talk.key, "user_id": talk.user, "revision_id": "1.4.0", "ls_model_name": "m"}
@@ -366,7 +392,9 @@ def langsmith(talk: Talk) -> Iterator[Any]:
             used = {"input_tokens": 900, "output_tokens": 120, "total_tokens": 1020}
             said = message(call["out"], usage_metadata=used, response_metadata={"model_name": "m-1"})
             inputs = {"messages": [[message(m) for m in call["in"]]]}
-            yield run(1 + n, "llm", start, end, name="chat", inputs=inputs, outputs={"generations": [[{"message": said}]]})
+            yield run(
+                1 + n, "llm", start, end, name="chat", inputs=inputs, outputs={"generations": [[{"message": said}]]}
+            )
         output = {"type": "tool", "content": turn.output, "tool_call_id": turn.call_id, "status": "success"}
         yield run(3, "tool", 2, 3, name=turn.tool, inputs={"input": turn.arguments}, outputs={"output": output})
 
@@ -386,6 +414,7 @@ def phoenix(talk: Talk) -> Iterator[Any]:
         return out
 
     for turn, trace, calls in _spans(talk):
+
         def row(kind: str, n: int, start: float, end: float, turn: Turn = turn, trace: str = trace, **more: Any) -> Any:
             return {
                 "name": kind.lower(), "span_kind": kind, "parent_id": f"{trace[-15:]}0" if n else None,
@@ -409,8 +438,12 @@ def phoenix(talk: Talk) -> Iterator[Any]:
 def mlflow(talk: Talk) -> Iterator[Any]:
     """Traces of MLflow."""
     for turn, trace, calls in _spans(talk):
+
         def span(kind: str, n: int, name: str, start: float, turn: Turn = turn, trace: str = trace, **more: Any) -> Any:
-            values = {"mlflow.spanType": _dumped(kind), **{f"mlflow.{key}": _dumped(inner) for key, inner in more.items()}}
+            values = {
+                "mlflow.spanType": _dumped(kind),
+                **{f"mlflow.{key}": _dumped(inner) for key, inner in more.items()},
+            }
             return {
                 "trace_id": trace, "span_id": f"{trace[-15:]}{n}", "parent_span_id": f"{trace[-15:]}0" if n else None,
                 "name": name, "start_time_unix_nano": _nanos(turn.at, start), "end_time_unix_nano": _nanos(turn.at, start + 1),
