@@ -215,7 +215,9 @@ def _talk(span: Span, flat: Record) -> None:
     numbered = {match[1] for key in flat if (match := _NUMBERED.match(key))}
     for keys, role, into in ((_IN, "user", span.inputs), (_OUT, "assistant", span.outputs)):
         for key in keys:
-            value = listed(flat, key) if key in flat or key in numbered else None
+            value = flat.get(key)
+            if type(value) is not str or value[:1] != "[":
+                value = listed(flat, key) if key in flat or key in numbered else None
             found = [] if value is None else read_messages(value, role)
             if found:
                 into[:] = found
