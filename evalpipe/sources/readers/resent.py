@@ -75,11 +75,10 @@ class Texts(Generic[T]):
             text: Begins with a bracket; may turn out to be no JSON.
             role: Who wrote what has no role of its own.
         """
-        place, found = ("", role), None
-        for place, items in reversed(self._known.items()):
-            if place[1] == role and text.startswith(place[0]):
-                found = self._after(text[len(place[0]) :], items, role)
-                break
+        found = None
+        place = next((key for key in reversed(self._known) if key[1] == role and text.startswith(key[0])), None)
+        if place is not None:
+            found = self._after(text[len(place[0]) :], self._known[place], role)
         if found is None:
             try:
                 listed = orjson.loads(text)
@@ -88,7 +87,8 @@ class Texts(Generic[T]):
                 return self._read(value if type(value) is list else [value], role)
             found = self._read(listed, role)
         if found and text[-1] == "]" and len(text) < _MAX_TEXT:
-            self._known.pop(place, None)
+            if place is not None:
+                del self._known[place]
             self._known[text[:-1], role] = found
             if len(self._known) > _MAX_TEXTS:
                 del self._known[next(iter(self._known))]
