@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
-_SYLLABLES = "ka lo mi ren tu sa ve dor pi ne gal ti shu ba er on".split()
+_SYLLABLES = ["ka", "lo", "mi", "ren", "tu", "sa", "ve", "dor", "pi", "ne", "gal", "ti", "shu", "ba", "er", "on"]
 _TOOLS = ("search_orders", "read_file", "run_tests", "edit_file", "lookup_customer")
 _PROMPT = "You help people with their orders and with the program that handles them. Be brief, and never guess. " * 6
 
@@ -221,7 +221,7 @@ def sharegpt(talk: Talk) -> Iterator[Any]:
 
 def wildchat(talk: Talk) -> Iterator[Any]:
     """Rows as WildChat publishes them, with the moderation of each message."""
-    scores = {name: 0.000123456789 for name in _TOOLS}
+    scores = dict.fromkeys(_TOOLS, 0.000123456789)
     said = []
     for n, turn in enumerate(talk.turns):
         same = {"language": "English", "redacted": False, "toxic": False, "turn_identifier": n}
