@@ -42,6 +42,8 @@ def normal_time(value: object) -> str | None:
     if type(value) is str:
         if len(value) == 24 and value[23] == "Z" and value[10] == "T" and value[4] == "-":
             return value
+        if len(value) == 19 and value.isascii() and value.isdecimal():
+            return normal_time(int(value))  # nanoseconds of a trace
         is_fine = _FINE.search(value) is not None
         if _DIGITS.fullmatch(value):
             return normal_time(int(value))
