@@ -99,6 +99,7 @@ class Texts(Generic[T]):
         if rest == "]":
             return items
         try:
-            return items + self._read(orjson.loads(f"[{rest[1:]}"), role) if rest[:1] == "," else None
+            more = orjson.loads(f"[{rest[1:]}") if rest[:1] == "," else []
         except orjson.JSONDecodeError:
             return None
+        return items + self._read(more, role) if more else None
