@@ -298,7 +298,7 @@ def test_reading_loads_no_pandas(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from evalpipe.sources import fingerprint, parse_batch, plan_batches\n"
         "from evalpipe_tests.sources.helpers import OPTIONS\n"
-        f"found = list(parse_batch(plan_batches([fingerprint(Path({str(path)!r}))], 1)[0], OPTIONS))\n"
+        f"found = list(parse_batch(next(iter(plan_batches([fingerprint(Path({str(path)!r}))], 1))), OPTIONS))\n"
         "sys.exit('pandas' in sys.modules or not found[0].steps.height)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
