@@ -1,7 +1,8 @@
-"""What must hold of any file whatever: the judgement on one input.
+"""What must hold of any file whatever: the judgement on a round of inputs.
 
-Belongs here: reading one file as landing reads it, and every check that needs no knowledge of what
-was damaged. Does not belong here: making inputs, or running many of them (``campaign.py``).
+Belongs here: reading files as landing reads a batch of them, and every check that needs no knowledge
+of what was damaged. Does not belong here: making inputs (``inputs.py``), or running many rounds
+(``campaign.py``).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import os
 import signal
 import time
 import traceback
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +25,7 @@ import polars as pl
 from evalpipe.contracts.errors import QUARANTINE_CODES
 from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import raw
-from evalpipe.sources import Chunk, ReadOptions, fingerprint, parse_batch, plan_batches, resemble
+from evalpipe.sources import Batch, Chunk, ReadOptions, SourceFile, fingerprint, parse_batch, resemble
 from evalpipe.sources.ledger import Ledger
 from evalpipe_tests.sources.helpers import OPTIONS
 
@@ -34,10 +36,15 @@ MARKER = "zqMARKERqz"
 LIMIT_SECONDS = 10.0
 
 _TABLES = {"sessions": raw.SESSIONS, "steps": raw.STEPS, "quarantine": raw.QUARANTINE, "files": raw.FILES}
+_WRAPPED = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK", b"PA", b"\x28\xb5")
 
 
 class HangError(BaseException):
     """An input took longer than its limit; no ``Exception``, so that nothing swallows it."""
+
+
+class WrongError(AssertionError):
+    """A check that does not hold; its text names the check and never holds text of an input."""
 
 
 @dataclass
@@ -45,58 +52,85 @@ class Verdict:
     """What came of one input.
 
     Attributes:
+        path: The file.
         fault: What is wrong, without any text of the input; empty if nothing is. Equal faults have
             one cause, as far as can be told.
         detail: Traceback or figures, for whoever mends it.
-        n_sessions, n_quarantined: Sessions read, rows quarantined.
+        n_sessions: Sessions found in it.
         codes: Quarantine codes and how often each came.
-        seconds: Processor time.
+        seconds: Processor time of reading it.
     """
 
+    path: Path
     fault: str = ""
     detail: str = ""
     n_sessions: int = 0
-    n_quarantined: int = 0
     codes: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
 
-class _WrongError(AssertionError):
-    """A check that does not hold; its text names the check."""
+class _Timed(tuple[SourceFile, ...]):
+    """Files of a batch that start the clock anew whenever the next one is asked for."""
+
+    seconds: dict[str, float]
+
+    def __iter__(self) -> Iterator[SourceFile]:
+        self.seconds = {}
+        for file in super().__iter__():
+            start = time.process_time()
+            signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)
+            yield file
+            self.seconds[file.digest] = time.process_time() - start
+        signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)
 
 
-def judge(path: Path, **options: Any) -> Verdict:
-    """Read one file as landing reads it and judge what comes of it.
+def judge(paths: Sequence[Path], **options: Any) -> list[Verdict]:
+    """Read files as landing reads a batch, and judge each.
 
     Args:
-        path: The file.
+        paths: Files of one round; of equal ones the first is read.
         options: Fields of ``ReadOptions`` that differ from the tests' own.
+
+    Returns:
+        A verdict a file. Where a fault needs more than one file, the first carries it.
     """
-    verdict = Verdict()
-    start = time.process_time()
+    verdicts = _round(paths, replace(OPTIONS, **options))
+    if len(paths) > 1 and any(verdict.fault for verdict in verdicts):
+        whole = verdicts
+        verdicts = [_round([path], replace(OPTIONS, **options))[0] for path in paths]
+        if not any(verdict.fault for verdict in verdicts):
+            verdicts[0].fault, verdicts[0].detail = f"together: {whole[0].fault}", whole[0].detail
+    return verdicts
+
+
+def _round(paths: Sequence[Path], options: ReadOptions) -> list[Verdict]:
+    fault = detail = ""
+    verdicts: list[Verdict] = []
     try:
-        with _watched():
-            chunks = _parsed(path, replace(OPTIONS, **options))
-            _check(path, chunks, verdict, replace(OPTIONS, **options))
+        with _watched(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            files = list({(file := fingerprint(path)).digest: file for path in paths}.values())
+            timed = _Timed(files)
+            chunks = list(parse_batch(Batch(timed, "fuzz"), options))
+            verdicts = _checked(files, chunks, options)
+            for verdict, file in zip(verdicts, files, strict=True):
+                verdict.seconds = timed.seconds[file.digest]
     except HangError:
-        verdict.fault, verdict.detail = _fault("hang", traceback.format_exc(), HangError)
-    except _WrongError as error:
-        verdict.fault, verdict.detail = f"wrong: {error}", traceback.format_exc()
+        fault, detail = _fault("hang", HangError()), traceback.format_exc()
+    except WrongError as error:
+        fault, detail = f"wrong: {error}", traceback.format_exc()
     except Exception as error:  # noqa: BLE001 - anything at all that reading raises is a finding
-        verdict.fault, verdict.detail = _fault("crash", traceback.format_exc(), type(error), error)
-    verdict.seconds = time.process_time() - start
-    return verdict
+        fault, detail = _fault("crash", error), traceback.format_exc()
+    return [Verdict(path, fault, detail) for path in paths] if fault else verdicts
 
 
-def _fault(word: str, text: str, kind: type[BaseException], error: BaseException | None = None) -> tuple[str, str]:
-    """The innermost place in the product at which it happened, and the whole traceback."""
-    places = [line.strip() for line in text.splitlines() if line.strip().startswith("File ") and "/evalpipe/" in line]
+def _fault(word: str, error: BaseException) -> str:
+    """The innermost place in the product at which it happened."""
+    places = [line.strip() for line in traceback.format_exc().splitlines() if "/evalpipe/" in line]
     where = places[-1].partition("/evalpipe/")[2].replace('"', "") if places else "outside the product"
-    code = getattr(error, "code", "")
-    if word == "hang":
-        # The line differs from run to run; the function does not.
-        where = where.partition(",")[0] + where[where.rfind(" in ") :]
-    return f"{word}: {kind.__name__} {code} {where}", text
+    # The line differs from run to run; the function does not.
+    where = where.partition(",")[0] + where[where.rfind(" in ") :]
+    return f"{word}: {type(error).__name__} {getattr(error, 'code', '')} {where}"
 
 
 @contextmanager
@@ -113,36 +147,39 @@ def _watched() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _parsed(path: Path, options: ReadOptions) -> list[Chunk]:
-    batches = plan_batches([fingerprint(path)], 1 << 28)
-    return [chunk for batch in batches for chunk in parse_batch(batch, options)]
-
-
 def _must(holds: bool, check: str) -> None:
     if not holds:
-        raise _WrongError(check)
+        raise WrongError(check)
 
 
-def _check(path: Path, chunks: list[Chunk], verdict: Verdict, options: ReadOptions) -> None:
+def _checked(files: list[SourceFile], chunks: list[Chunk], options: ReadOptions) -> list[Verdict]:
     for chunk in chunks:
         for name, contract in _TABLES.items():
             conform(contract, getattr(chunk, name).drop("day"))
         _check_steps(chunk)
-    files = pl.concat([chunk.files for chunk in chunks])
-    quarantine = pl.concat([chunk.quarantine for chunk in chunks])
-    verdict.n_sessions = sum(chunk.sessions.height for chunk in chunks)
-    verdict.n_quarantined = quarantine.height
-    verdict.codes = Counter(quarantine["code"])
-    _check_balance(files, quarantine, chunks)
-    _must(set(quarantine["code"]) <= set(QUARANTINE_CODES), "a quarantine code is not in the registry")
-    plain = quarantine.drop("session_id", "source_file", "member")
-    _must(MARKER not in str(plain.to_dicts()), "text of the log in quarantine")
-    _must(MARKER not in str(files.drop("source_file", "member").to_dicts()), "text of the log in files")
-    if files.height == 1 and files["member"][0] == "":
-        _check_places(path, files.row(0, named=True), quarantine, options)
-    for member in files.filter(source="unknown")["member"]:
-        likeness = resemble(path, member)
-        _must(likeness is None or MARKER not in str(likeness), "text of the log in a likeness")
+    rows = {name: [row for c in chunks for row in getattr(c, name).to_dicts()] for name in ("files", "quarantine")}
+    # Keys across chunks too: a place is quarantined once.
+    places = [(r["file_id"], r["member"], r["byte_offset"], r["line"], r["code"], r["session_id"]) for r in rows["quarantine"]]
+    _must(len(set(places)) == len(places), "a place stands in quarantine twice")
+    held = {key for chunk in chunks for key in chunk.sessions["session_id"]}
+    _must(bool(held) == any(row["n_sessions"] for row in rows["files"]), "sessions that are nowhere")
+    owners = {key for chunk in chunks for key in chunk.sessions["file_id"]}
+    _must(owners <= {file.digest for file in files}, "a session of no file")
+    verdicts = []
+    for file in files:
+        balances = [row for row in rows["files"] if row["file_id"] == file.digest]
+        bad = [row for row in rows["quarantine"] if row["file_id"] == file.digest]
+        _check_balance(balances, bad)
+        _check_masked(balances, bad)
+        if len(balances) == 1 and balances[0]["member"] == "":
+            _check_places(file, balances[0], bad, options)
+        for row in balances:
+            if row["source"] == "unknown":
+                likeness = resemble(file.path, row["member"])
+                _must(MARKER not in str(likeness), "text of the log in a likeness")
+        codes = Counter(row["code"] for row in bad)
+        verdicts.append(Verdict(file.path, n_sessions=sum(row["n_sessions"] for row in balances), codes=codes))
+    return verdicts
 
 
 def _check_steps(chunk: Chunk) -> None:
@@ -153,36 +190,39 @@ def _check_steps(chunk: Chunk) -> None:
     _must(order == sorted(order), "steps are not in order")
 
 
-def _check_balance(files: pl.DataFrame, quarantine: pl.DataFrame, chunks: list[Chunk]) -> None:
-    _must(files.height > 0, "a file without a row of its balance")
-    kept = pl.sum_horizontal("rows_kept", "rows_noise", "rows_quarantined")
-    _must(files.filter(pl.col("rows_read") != kept).is_empty(), "rows read are not kept, noise and quarantined")
-    _must(files["rows_quarantined"].sum() == quarantine.height, "quarantine does not hold the rows that files count")
-    _must(files.filter(pl.col("rows_read") == 0).is_empty(), "a file of which nothing was read")
-    n_sessions = files["n_sessions"].sum()
-    held = [key for chunk in chunks for key in chunk.sessions["session_id"]]
-    _must(len(held) <= n_sessions, "more sessions than files count")
-    _must(bool(held) == bool(n_sessions), "files count sessions that are nowhere")
-    lost = files.filter((pl.col("n_sessions") == 0) & (pl.col("rows_quarantined") == 0))
-    _must(lost.is_empty(), "a file without a session or a quarantined row")
+def _check_balance(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:
+    _must(len(balances) > 0, "a file without a row of its balance")
+    for row in balances:
+        parts = row["rows_kept"] + row["rows_noise"] + row["rows_quarantined"]
+        _must(row["rows_read"] == parts, "rows read are not kept, noise and quarantined")
+        _must(row["rows_read"] > 0, "a file of which nothing was read")
+        _must(row["n_sessions"] > 0 or row["rows_quarantined"] > 0, "neither a session nor a quarantined row")
+        n_bad = sum(one["member"] == row["member"] for one in bad)
+        _must(row["rows_quarantined"] == n_bad, "quarantine does not hold the rows that files count")
+    _must(sum(row["rows_quarantined"] for row in balances) == len(bad), "quarantine of no file")
 
 
-def _check_places(path: Path, file: dict[str, Any], quarantine: pl.DataFrame, options: ReadOptions) -> None:
-    """Quarantine points at bytes of the file that give the digest, and no line is passed over in silence."""
-    data = path.read_bytes()
-    if data[:3] == b"\xef\xbb\xbf":
-        data = data[3:]
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"PK", b"PA") or data[:4] == b"\x28\xb5\x2f\xfd":
+def _check_masked(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:
+    """Nothing but places, codes and digests; ids and names of files are declared as what they are."""
+    _must({row["code"] for row in bad} <= set(QUARANTINE_CODES), "a quarantine code is not in the registry")
+    for row in (*balances, *bad):
+        shown = {name: value for name, value in row.items() if name not in ("session_id", "source_file", "member")}
+        _must(MARKER not in str(shown), "text of the log beside codes and counts")
+
+
+def _check_places(file: SourceFile, balance: dict[str, Any], bad: list[dict[str, Any]], options: ReadOptions) -> None:
+    """Quarantine points at bytes that give the digest, and every line of a file of lines is counted."""
+    data = file.path.read_bytes()
+    if data[:2] in _WRAPPED:
         return
-    ledger = Ledger(fingerprint(path), "", options)
-    _must(file["n_bytes"] == len(data) or file["source"] == "unknown", "the size of a file is not its bytes")
-    for row in quarantine.filter(pl.col("n_bytes") > 0).iter_rows(named=True):
+    data = data.removeprefix(b"\xef\xbb\xbf") if data[:2] == b"\xef\xbb" else data
+    ledger = Ledger(file, "", options)
+    _must(balance["n_bytes"] == len(data), "the size of a file is not that of its bytes")
+    for row in bad:
         start, end = row["byte_offset"], row["byte_offset"] + row["n_bytes"]
         _must(end <= len(data), "a place beyond the end")
-        _must(ledger.digest(data[start:end]) == row["digest"], "a place whose bytes have another digest")
-    first = next((line for line in data.split(b"\n") if line.strip()), b"")
-    if first[:1] == b"{" and file["source"] != "unknown" and quarantine.filter(line=1).height == 0:
-        pass
+        if row["n_bytes"]:
+            _must(ledger.digest(data[start:end]) == row["digest"], "a place whose bytes have another digest")
 
 
 def scratch() -> Path | None:

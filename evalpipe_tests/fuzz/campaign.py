@@ -1,0 +1,176 @@
+"""Many rounds of inputs on several processes, and what came of them.
+
+Belongs here: spreading numbers over processes, the watch over processes that answer no more, and sums a
+family. Does not belong here: making one input (``inputs.py``), judging it (``judge.py``), or the command
+line (``__main__.py``).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from evalpipe_tests.fuzz.inputs import make
+from evalpipe_tests.fuzz.judge import LIMIT_SECONDS, Verdict, judge, scratch
+from evalpipe_tests.fuzz.seeds import families
+
+#: Inputs that are read as one batch: frames cost as much for one small file as for forty.
+ROUND = 40
+
+# A process that answers nothing for so long hangs where no signal reaches it.
+_SILENT_SECONDS = 60 * LIMIT_SECONDS
+
+
+@dataclass
+class Sum:
+    """What came of the inputs of one family."""
+
+    n_inputs: int = 0
+    n_sessions: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+    n_faults: int = 0
+    slowest: tuple[float, int] = (0.0, 0)
+
+    def add(self, number: int, verdict: Verdict) -> None:
+        self.n_inputs += 1
+        self.n_sessions += verdict.n_sessions
+        self.codes += verdict.codes
+        self.n_faults += bool(verdict.fault)
+        self.slowest = max(self.slowest, (verdict.seconds, number))
+
+
+@dataclass
+class Outcome:
+    """Sums by family, and of each fault the first numbers, how often it came, and its detail."""
+
+    sums: dict[str, Sum] = field(default_factory=dict)
+    faults: dict[str, list[int]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    details: dict[str, str] = field(default_factory=dict)
+
+    def add(self, family: str, number: int, verdict: Verdict) -> None:
+        self.sums.setdefault(family, Sum()).add(number, verdict)
+        if verdict.fault:
+            self.faults.setdefault(verdict.fault, []).append(number)
+            self.counts[verdict.fault] += 1
+            self.details.setdefault(verdict.fault, verdict.detail)
+
+
+def number_of(seed: int, index: int) -> int:
+    """The number of an input of a run."""
+    return seed * 10**9 + index
+
+
+def family_of(number: int) -> str:
+    """Families take turns, so that each gets its share."""
+    names = sorted(families())
+    return names[number % len(names)]
+
+
+def options_of(first: int) -> dict[str, Any]:
+    """Limits of a round: now and then so small that everything is too large, or a chunk of its own."""
+    choose = random.Random(first)
+    options: dict[str, Any] = {}
+    if choose.random() < 0.15:
+        options["max_record_bytes"] = choose.choice((1, 50, 300, 2000, 20_000))
+    if choose.random() < 0.3:
+        options["chunk_bytes"] = choose.choice((1, 100, 3000, 100_000))
+    return options
+
+
+def judge_numbers(numbers: list[int], folder: Path) -> list[tuple[str, int, Verdict]]:
+    """One round: make the inputs of the numbers and judge them under the limits of the first."""
+    paths: dict[Path, tuple[str, int]] = {}
+    for place, number in enumerate(numbers):
+        made = make(number, family_of(number))
+        path = folder / str(place) / made.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(made.data)
+        paths[path] = (made.family, number)
+    verdicts = judge(list(paths), **options_of(numbers[0]))
+    for path in paths:
+        path.unlink()
+    return [(*paths[verdict.path], verdict) for verdict in verdicts]
+
+
+def _work(numbers: list[list[int]], pipe: Connection) -> None:
+    os.nice(5)
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        for round_ in numbers:
+            pipe.send(("start", round_[0]))
+            pipe.send(("done", judge_numbers(round_, Path(folder))))
+    pipe.send(("end", None))
+
+
+def run(n_inputs: int, seed: int, n_processes: int, progress: Callable[[int], None]) -> Outcome:
+    """Judge many inputs.
+
+    Args:
+        n_inputs: How many.
+        seed: Another seed gives other inputs.
+        n_processes: Processes beside this one.
+        progress: Called with the number of inputs that were judged since the last call.
+
+    Returns:
+        What came of them. A process that died or answers nothing is a fault of the round that it began.
+    """
+    numbers = [number_of(seed, index) for index in range(n_inputs)]
+    rounds = [numbers[at : at + ROUND] for at in range(0, n_inputs, ROUND)]
+    outcome = Outcome()
+    context = multiprocessing.get_context("spawn")
+    # The frames are small: more threads only wait for each other.
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    shares = [rounds[worker::n_processes] for worker in range(n_processes)]
+    workers: dict[Connection, Any] = {}
+    begun: dict[Connection, tuple[int, float]] = {}
+
+    def start(share: list[list[int]]) -> None:
+        mine, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(share, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        workers[mine] = (process, share)
+        begun[mine] = (share[0][0], time.monotonic())
+
+    def drop(pipe: Connection, why: str) -> None:
+        process, share = workers.pop(pipe)
+        first, _ = begun.pop(pipe)
+        process.kill()
+        at = next(place for place, round_ in enumerate(share) if round_[0] == first)
+        outcome.add(family_of(first), first, Verdict(Path(), f"{why} in the round of this input"))
+        if share[at + 1 :]:
+            start(share[at + 1 :])
+
+    for share in shares:
+        if share:
+            start(share)
+    while workers:
+        for pipe in wait(list(workers), timeout=5):
+            assert isinstance(pipe, Connection)
+            try:
+                word, value = pipe.recv()
+            except EOFError:
+                drop(pipe, "died: process")
+                continue
+            if word == "start":
+                begun[pipe] = (value, time.monotonic())
+            elif word == "done":
+                for family, number, verdict in value:
+                    outcome.add(family, number, verdict)
+                progress(len(value))
+            else:
+                process, _ = workers.pop(pipe)
+                process.join()
+        for pipe, (_, since) in list(begun.items()):
+            if pipe in workers and time.monotonic() - since > _SILENT_SECONDS:
+                drop(pipe, "hang: process")
+    return outcome
