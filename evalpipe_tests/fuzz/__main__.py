@@ -23,6 +23,10 @@ from evalpipe_tests.fuzz.minimise import minimise, same_fault
 
 _SHOWN_CODES = 4
 
+#: Inputs between two lines of progress where there is no terminal.
+_PLAIN_LINES = 10_000
+_PLAIN_WIDTH = 200
+
 
 def main() -> int:
     """Run, print the table, keep failing inputs; 1 where something failed."""
@@ -33,7 +37,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path(".fuzz"), help="folder for inputs that failed")
     parser.add_argument("--number", type=int, help="judge this one input again and keep it")
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     if arguments.number is not None:
         made = make(arguments.number, family_of(arguments.number))
         console.print(f"{made.family}: {', '.join(made.steps)}; {len(made.data)} bytes", markup=False)
@@ -41,7 +45,14 @@ def main() -> int:
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task("", total=arguments.inputs)
-        outcome = run(arguments.inputs, arguments.seed, arguments.processes, lambda n: progress.advance(task, n))
+
+        def advance(n: int) -> None:
+            before = progress.tasks[0].completed
+            progress.advance(task, n)
+            if not sys.stdout.isatty() and (before + n) // _PLAIN_LINES > before // _PLAIN_LINES:
+                console.print(f"reading: {int(before + n)} of {arguments.inputs}", highlight=False)
+
+        outcome = run(arguments.inputs, arguments.seed, arguments.processes, advance)
     console.print(_table(outcome))
     for fault, n in outcome.counts.most_common():
         console.print(f"{n} x {fault}", markup=False, highlight=False)

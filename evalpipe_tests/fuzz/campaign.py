@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -125,52 +126,62 @@ def run(n_inputs: int, seed: int, n_processes: int, progress: Callable[[int], No
     """
     numbers = [number_of(seed, index) for index in range(n_inputs)]
     rounds = [numbers[at : at + ROUND] for at in range(0, n_inputs, ROUND)]
-    outcome = Outcome()
-    context = multiprocessing.get_context("spawn")
-    # The frames are small: more threads only wait for each other.
-    os.environ["POLARS_MAX_THREADS"] = "1"
-    shares = [rounds[worker::n_processes] for worker in range(n_processes)]
-    workers: dict[Connection, Any] = {}
-    begun: dict[Connection, tuple[int, float]] = {}
+    crew = _Crew(Outcome(), progress)
+    for worker in range(n_processes):
+        crew.start(rounds[worker::n_processes])
+    while crew.at_work:
+        crew.hear()
+    return crew.outcome
 
-    def start(share: list[list[int]]) -> None:
+
+@dataclass
+class _Crew:
+    """Processes that judge rounds. One that fails is replaced by another, which goes on after the round."""
+
+    outcome: Outcome
+    progress: Callable[[int], None]
+    at_work: dict[Connection, tuple[BaseProcess, list[list[int]]]] = field(default_factory=dict)
+    begun: dict[Connection, tuple[int, float]] = field(default_factory=dict)
+
+    def start(self, share: list[list[int]]) -> None:
+        if not share:
+            return
+        # The frames are small: more threads only wait for each other.
+        os.environ["POLARS_MAX_THREADS"] = "1"
+        context = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_work, args=(share, theirs), daemon=True)
         process.start()
         theirs.close()
-        workers[mine] = (process, share)
-        begun[mine] = (share[0][0], time.monotonic())
+        self.at_work[mine] = (process, share)
+        self.begun[mine] = (share[0][0], time.monotonic())
 
-    def drop(pipe: Connection, why: str) -> None:
-        process, share = workers.pop(pipe)
-        first, _ = begun.pop(pipe)
-        process.kill()
-        at = next(place for place, round_ in enumerate(share) if round_[0] == first)
-        outcome.add(family_of(first), first, Verdict(Path(), f"{why} in the round of this input"))
-        if share[at + 1 :]:
-            start(share[at + 1 :])
-
-    for share in shares:
-        if share:
-            start(share)
-    while workers:
-        for pipe in wait(list(workers), timeout=5):
+    def hear(self) -> None:
+        for pipe in wait(list(self.at_work), timeout=5):
             assert isinstance(pipe, Connection)
             try:
-                word, value = pipe.recv()
+                self._take(pipe, *pipe.recv())
             except EOFError:
-                drop(pipe, "died: process")
-                continue
-            if word == "start":
-                begun[pipe] = (value, time.monotonic())
-            elif word == "done":
-                for family, number, verdict in value:
-                    outcome.add(family, number, verdict)
-                progress(len(value))
-            else:
-                process, _ = workers.pop(pipe)
-                process.join()
-        for pipe, (_, since) in list(begun.items()):
-            if pipe in workers and time.monotonic() - since > _SILENT_SECONDS:
-                drop(pipe, "hang: process")
-    return outcome
+                self._replace(pipe, "died: process")
+        for pipe, (_, since) in list(self.begun.items()):
+            if time.monotonic() - since > _SILENT_SECONDS:
+                self._replace(pipe, "hang: process")
+
+    def _take(self, pipe: Connection, word: str, value: Any) -> None:
+        if word == "start":
+            self.begun[pipe] = (value, time.monotonic())
+        elif word == "done":
+            for family, number, verdict in value:
+                self.outcome.add(family, number, verdict)
+            self.progress(len(value))
+        else:
+            self.at_work.pop(pipe)[0].join()
+            del self.begun[pipe]
+
+    def _replace(self, pipe: Connection, why: str) -> None:
+        process, share = self.at_work.pop(pipe)
+        first, _ = self.begun.pop(pipe)
+        process.kill()
+        self.outcome.add(family_of(first), first, Verdict(Path(), f"{why} in the round of this input"))
+        at = next(place for place, numbers in enumerate(share) if numbers[0] == first)
+        self.start(share[at + 1 :])

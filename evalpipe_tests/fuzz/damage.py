@@ -17,7 +17,23 @@ _JUNK = (
     b"\xef\xbb\xbf", b"\x1f\x8b\x08", b"\x1a", b"\\", b'"', b"'", b"{", b"}", b"[", b"]", b",", b":", b"\n", b"\r", b"\r\n", b"\n\n\n",
     b" ", b"{}", b"[]", b"{}\n", b"null\n", b"[[]]\n", b"\\ud800", b"\\u0000", b"\\u", b"1e999", b"-", b"#", b"//", b"\n---\n", b"```\n", b"\x85", b"\x0c",
 )  # fmt: skip
-_LINE_ENDS = (b"\r\n", b"\r", "\u2028".encode(), "\u2029".encode(), b"\x85", b"\x0b", b"\n\n", b"\n \n", b"\x00", b"", b" ", b"\n\r", b"\n\xef\xbb\xbf", b",\n", b"\x1e")
+_LINE_ENDS = (
+    b"\r\n",
+    b"\r",
+    "\u2028".encode(),
+    "\u2029".encode(),
+    b"\x85",
+    b"\x0b",
+    b"\n\n",
+    b"\n \n",
+    b"\x00",
+    b"",
+    b" ",
+    b"\n\r",
+    b"\n\xef\xbb\xbf",
+    b",\n",
+    b"\x1e",
+)
 _STRUCTURE = b'{}[]",:\\\n'
 
 
@@ -55,7 +71,11 @@ def put_in(data: bytes, _: bytes, choose: random.Random) -> bytes:
 
 def overwrite(data: bytes, _: bytes, choose: random.Random) -> bytes:
     start, end = _span(data, choose)
-    return data[:start] + choose.choice((b"\x00", b" ", b"\xff", bytes([choose.randrange(256)]))) * (end - start) + data[end:]
+    return (
+        data[:start]
+        + choose.choice((b"\x00", b" ", b"\xff", bytes([choose.randrange(256)]))) * (end - start)
+        + data[end:]
+    )
 
 
 def overwrite_structure(data: bytes, _: bytes, choose: random.Random) -> bytes:
@@ -74,7 +94,14 @@ def other_encoding(data: bytes, _: bytes, choose: random.Random) -> bytes:
         ("utf-8", codecs.BOM_UTF8), ("utf-8", codecs.BOM_UTF8 * 2), ("utf-32-le", codecs.BOM_UTF32_LE), ("utf-32-be", b""),
         ("latin-1", b""), ("utf-7", b""), ("cp1252", b""), ("utf-8", codecs.BOM_UTF16_LE), ("utf-16-le", codecs.BOM_UTF16_BE),
     ))  # fmt: skip
-    return mark + text.encode(name, "replace" if name in ("latin-1", "cp1252", "utf-7") else "surrogatepass" if "surrogate" not in name else "strict")
+    return mark + text.encode(
+        name,
+        "replace"
+        if name in ("latin-1", "cp1252", "utf-7")
+        else "surrogatepass"
+        if "surrogate" not in name
+        else "strict",
+    )
 
 
 def other_line_ends(data: bytes, _: bytes, choose: random.Random) -> bytes:
@@ -122,12 +149,16 @@ def order_lines(data: bytes, _: bytes, choose: random.Random) -> bytes:
 
 def lead(data: bytes, _: bytes, choose: random.Random) -> bytes:
     """Something before the first record, at times longer than what a format is recognised by."""
-    start = choose.choice((b"\n", b" ", b"\x00", b"\t\r\n", b"{}\n", b"x\n", b'{"type":"x"}\n', b"# log\n", b"[\n", b"null\n"))
+    start = choose.choice(
+        (b"\n", b" ", b"\x00", b"\t\r\n", b"{}\n", b"x\n", b'{"type":"x"}\n', b"# log\n", b"[\n", b"null\n")
+    )
     return start * choose.choice((1, 1, 3, 60, 70_000 // len(start))) + data
 
 
 def trail(data: bytes, _: bytes, choose: random.Random) -> bytes:
-    return data + choose.choice((b"\n", b" ", b"\x00", b"{", b"]", b"}", b"{}", b"x", b",")) * choose.choice((1, 3, 500))
+    return data + choose.choice((b"\n", b" ", b"\x00", b"{", b"]", b"}", b"{}", b"x", b",")) * choose.choice(
+        (1, 3, 500)
+    )
 
 
 DAMAGES: tuple[Damage, ...] = (

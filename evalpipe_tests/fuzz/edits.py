@@ -145,7 +145,9 @@ def rename_key(records: Records, _: Records, choose: random.Random) -> Records:
     place = _pick(records, choose, lambda p, _: isinstance(p[-1], str))
     if place is not None:
         holder = get(records, place[:-1])
-        other = choose.choice(("", "\x00", place[-1].upper(), f"{place[-1]}.0.x", MARKER, "type", "id", "role", "x" * 70_000))
+        other = choose.choice(
+            ("", "\x00", place[-1].upper(), f"{place[-1]}.0.x", MARKER, "type", "id", "role", "x" * 70_000)
+        )
         holder[other] = holder.pop(place[-1])
     return records
 
@@ -231,7 +233,9 @@ def wrap(records: Records, _: Records, choose: random.Random) -> Records:
         return records
     value = get(records, place)
     inner = json.dumps(value)
-    return put(records, place, choose.choice(([value], {"data": value}, {"text": value}, [[value]], inner, json.dumps(inner))))
+    return put(
+        records, place, choose.choice(([value], {"data": value}, {"text": value}, [[value]], inner, json.dumps(inner)))
+    )
 
 
 def within_text(records: Records, _: Records, choose: random.Random) -> Records:

@@ -20,8 +20,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import polars as pl
-
 from evalpipe.contracts.errors import QUARANTINE_CODES
 from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import raw
@@ -159,7 +157,9 @@ def _checked(files: list[SourceFile], chunks: list[Chunk], options: ReadOptions)
         _check_steps(chunk)
     rows = {name: [row for c in chunks for row in getattr(c, name).to_dicts()] for name in ("files", "quarantine")}
     # Keys across chunks too: a place is quarantined once.
-    places = [(r["file_id"], r["member"], r["byte_offset"], r["line"], r["code"], r["session_id"]) for r in rows["quarantine"]]
+    places = [
+        (r["file_id"], r["member"], r["byte_offset"], r["line"], r["code"], r["session_id"]) for r in rows["quarantine"]
+    ]
     _must(len(set(places)) == len(places), "a place stands in quarantine twice")
     held = {key for chunk in chunks for key in chunk.sessions["session_id"]}
     _must(bool(held) == any(row["n_sessions"] for row in rows["files"]), "sessions that are nowhere")
@@ -227,5 +227,5 @@ def _check_places(file: SourceFile, balance: dict[str, Any], bad: list[dict[str,
 
 def scratch() -> Path | None:
     """A folder in memory, if there is one: the disk is not what is tested."""
-    memory = Path("/dev/shm")  # noqa: S108 - the usual place of a file system in memory
+    memory = Path("/dev/shm")
     return memory if os.access(memory, os.W_OK) else None

@@ -67,6 +67,7 @@ def _logs() -> list[tuple[str, str, list[Any]]]:
         ("tau2_bench", "tau2-lines", [{"_config": {}, **SIMULATION}]),
         ("inspect", "inspect", [bench_logs.inspect_log()]),
         ("anthropic_events", "recorded", bench_logs.recorded()),
+        ("langsmith", "langsmith-call", [run for run in traces.LANGSMITH if run["run_type"] == "llm"]),
     ]
     found += [(source, name, records) for name, (source, records) in bench_logs.LOGS.items()]
     found += [(source, name, records) for name, (source, records) in traces.FORMATS.items()]

@@ -26,7 +26,26 @@ TIMES: tuple[Any, ...] = (
     0, -1, -62135596801, 253402300800, 10**18, 2**63, True, False, None, [], ["2026-01-05T10:00:00Z"], {"$date": 5}, 1e300,
 )  # fmt: skip
 
-IDS: tuple[Any, ...] = (None, 0, 1, -1, 2**63, 1.5, True, "", " ", "\x00", "a/b", "../x", "a\nb", "é" * 300, [], {}, ["x"], {"id": "x"})
+IDS: tuple[Any, ...] = (
+    None,
+    0,
+    1,
+    -1,
+    2**63,
+    1.5,
+    True,
+    "",
+    " ",
+    "\x00",
+    "a/b",
+    "../x",
+    "a\nb",
+    "é" * 300,
+    [],
+    {},
+    ["x"],
+    {"id": "x"},
+)
 
 PLAIN: tuple[Any, ...] = (
     None, True, False, 0, -1, -0.0, 1.5, 2**31, 2**53, 2**63 - 1, 2**63, 2**64, -(2**63), -(2**63) - 1, 1e308, 5e-324,
@@ -52,7 +71,9 @@ def deep(choose: random.Random, depth: int = 0) -> str:
     depth = depth or (choose.choice(_DEPTHS) if choose.random() < 0.97 else _DEEPEST)
     left, right = choose.choice((("[", "]"), ('{"a":', "}"), ('[{"content":', "}]"), ('{"type":"text","text":[', "]}")))
     n = max(1, depth // max(1, left.count("[") + left.count("{")))
-    return raw(left * n + choose.choice(("1", '"x"', "null", "[]", "")) + right * (n if choose.random() < 0.9 else n // 2))
+    return raw(
+        left * n + choose.choice(("1", '"x"', "null", "[]", "")) + right * (n if choose.random() < 0.9 else n // 2)
+    )
 
 
 def _number(choose: random.Random) -> Any:
@@ -78,7 +99,9 @@ def odd(choose: random.Random) -> Any:
     if kind < 0.93:
         return json.dumps(odd_json(choose))
     if kind < 0.95:
-        return (choose.choice(("x", "é", "🎈", "\\", '"', "\n", "a.b[", "<", "`", "(")) * choose.choice((300, 5000, 70_000)))
+        return choose.choice(("x", "é", "🎈", "\\", '"', "\n", "a.b[", "<", "`", "(")) * choose.choice(
+            (300, 5000, 70_000)
+        )
     return f"{MARKER} {choose.choice(IDS)}"
 
 

@@ -39,7 +39,9 @@ def tar(members: list[tuple[str, bytes]], choose: random.Random) -> bytes:
             info = tarfile.TarInfo(name[:40] if form == tarfile.USTAR_FORMAT else name)
             info.size = len(data)
             if choose.random() < 0.1:
-                info.type = choose.choice((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.CONTTYPE))
+                info.type = choose.choice(
+                    (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.CONTTYPE)
+                )
                 info.linkname = choose.choice(("/etc/passwd", "..", "log.jsonl", ""))
             if form == tarfile.PAX_FORMAT and choose.random() < 0.2:
                 info.pax_headers = {"size": choose.choice((str(len(data)), "-1", "x", "9" * 30)), "comment": "x"}
@@ -52,11 +54,13 @@ def zipped(members: list[tuple[str, bytes]], choose: random.Random) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         seen: set[str] = set()
         for name, data in members:
-            kind = choose.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
-            plain = name.encode("utf-8", "replace").decode()
-            if plain not in seen:  # the standard library warns of a second one
-                archive.writestr(zipfile.ZipInfo(plain), data, kind)
-            seen.add(plain)
+            kind = choose.choice(
+                (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+            )
+            info = zipfile.ZipInfo(name.encode("utf-8", "replace").decode())
+            if info.filename not in seen:  # the standard library warns of a second one
+                archive.writestr(info, data, kind)
+            seen.add(info.filename)
     return buffer.getvalue()
 
 
@@ -93,7 +97,9 @@ def wrapped(data: bytes, other: bytes, choose: random.Random) -> bytes:
         elif kind == 2:
             data = zstandard.ZstdCompressor(level=1, write_checksum=choose.random() < 0.5).compress(data)
         else:
-            members = [(choose.choice(_MEMBERS), choose.choice((data, other, b"", data))) for _ in range(choose.randrange(4))]
+            members = [
+                (choose.choice(_MEMBERS), choose.choice((data, other, b"", data))) for _ in range(choose.randrange(4))
+            ]
             members.insert(choose.randrange(len(members) + 1), ("log.jsonl", data))
             data = (tar if kind < 5 else zipped)(members, choose)
         if choose.random() < 0.3:
