@@ -14,10 +14,10 @@ from typing import Any
 
 from evalpipe_tests.fuzz.judge import MARKER
 from evalpipe_tests.fuzz.values import IDS, TIMES, deep, odd, twice
+from evalpipe_tests.fuzz.words import word
 
 Records = list[Any]
 Place = tuple[Any, ...]
-Edit = Callable[[Records, Records, random.Random], Records]
 
 _MANY_PLACES = 3000
 _TIME_WORDS = ("time", "_at", "start", "end", "created", "date", "timestamp", "Time", "nano")
@@ -258,8 +258,38 @@ def mark_texts(records: Records, _: Records, choose: random.Random) -> Records:
     return put_all(records, lambda _, v: f"{v} {MARKER}" if isinstance(v, str) and choose.random() < 0.3 else v)
 
 
-EDITS: tuple[Edit, ...] = (
+def say_word(records: Records, family: str, choose: random.Random) -> Records:
+    """A word that the format knows, as a text, before a text, or as the value of a short one."""
+    place = _pick(records, choose, lambda _, v: isinstance(v, str) and (len(v) < 30 or choose.random() < 0.2))
+    if place is None:
+        return records
+    old, new = get(records, place), word(choose, family)
+    return put(
+        records, place, choose.choice((new, new, new, f"{new} {old}", f"{old}\n{new}", f"{new}{word(choose, family)}"))
+    )
+
+
+def add_key(records: Records, family: str, choose: random.Random) -> Records:
+    """A key that the format knows, with an odd value, a word, or a value from elsewhere in the log."""
+    place = _pick(records, choose, _of_type(dict))
+    other = _pick(records, choose, lambda *_: True)
+    if place is not None and other is not None:
+        values = (
+            odd(choose),
+            word(choose, family),
+            copy.deepcopy(get(records, other)),
+            {word(choose, family): 1},
+            [{"type": word(choose, family)}],
+        )
+        get(records, place)[word(choose, family)] = choose.choice(values)
+    return records
+
+
+EDITS: tuple[Callable[[Records, Records, random.Random], Records], ...] = (
     replace_value, replace_value, replace_value, replace_time, replace_all_times, replace_id, equal_ids, swap_values,
     drop_key, drop_key, drop_key_everywhere, rename_key, shuffle_keys, double_key, change_list, change_list, change_records,
     change_records, interleave, nest, wrap, within_text, mark_texts,
 )  # fmt: skip
+
+#: Edits that are told the family instead of another log.
+WORD_EDITS: tuple[Callable[[Records, str, random.Random], Records], ...] = (say_word, say_word, add_key)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalpipe_tests.fuzz.damage import DAMAGES
-from evalpipe_tests.fuzz.edits import EDITS
+from evalpipe_tests.fuzz.edits import EDITS, WORD_EDITS
 from evalpipe_tests.fuzz.seeds import Seed, families
 from evalpipe_tests.fuzz.values import written
 from evalpipe_tests.fuzz.wrapping import NAMES, eval_archive, parquet, wrapped
 
 #: Edits may multiply records; what is larger than this is cut, so that an input stays a small one.
 MAX_BYTES = 1_500_000
-_MAX_RECORDS_BYTES = 60_000
+_SHARE_OF_WORDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,14 @@ def make(number: int, family: str = "") -> Made:
     n_edits = 0 if kind < 0.25 else choose.choice((1, 1, 1, 2, 2, 3, 5, 8))
     if seed.form != "text":
         for _ in range(n_edits):
-            edit = choose.choice(EDITS)
-            steps.append(edit.__name__)
-            records = edit(records, copy.deepcopy(list(other.records)), choose)
+            if choose.random() < _SHARE_OF_WORDS:
+                say = choose.choice(WORD_EDITS)
+                steps.append(say.__name__)
+                records = say(records, family, choose)
+            else:
+                edit = choose.choice(EDITS)
+                steps.append(edit.__name__)
+                records = edit(records, copy.deepcopy(list(other.records)), choose)
             if not isinstance(records, list):
                 records = [records]
     if seed.form == "lines" and seed.records and choose.random() < 0.3:
