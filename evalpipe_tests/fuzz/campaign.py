@@ -83,7 +83,7 @@ def options_of(first: int) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if choose.random() < 0.15:
         options["max_record_bytes"] = choose.choice((1, 50, 300, 2000, 20_000))
-    if choose.random() < 0.3:
+    if choose.random() < 0.1:
         options["chunk_bytes"] = choose.choice((1, 100, 3000, 100_000))
     return options
 
@@ -104,7 +104,6 @@ def judge_numbers(numbers: list[int], folder: Path) -> list[tuple[str, int, Verd
 
 
 def _work(numbers: list[list[int]], pipe: Connection) -> None:
-    os.nice(5)
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         for round_ in numbers:
             pipe.send(("start", round_[0]))

@@ -24,13 +24,13 @@ _TIME_WORDS = ("time", "_at", "start", "end", "created", "date", "timestamp", "T
 _ID_WORDS = ("id", "Id", "ID", "uuid", "parent", "Uuid", "hash", "key", "name")
 
 
-def places(value: Any) -> list[Place]:
-    """Paths of all values inside, the outermost first."""
-    out: list[Place] = []
+def places(value: Any) -> list[tuple[Place, Any]]:
+    """All values inside with their paths, the outermost first."""
+    out: list[tuple[Place, Any]] = []
     queue: list[tuple[Place, Any]] = [((), value)]
     while queue and len(out) < _MANY_PLACES:
         place, item = queue.pop()
-        out.append(place)
+        out.append((place, item))
         inner = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
         queue += [((*place, key), member) for key, member in inner]
     return out
@@ -52,7 +52,7 @@ def put(value: Any, place: Place, new: Any) -> Any:
 
 def put_all(records: Records, new: Callable[[Place, Any], Any]) -> Records:
     """Every value replaced by what is made of it; what is gone with the value that held it is passed over."""
-    for place in places(records)[1:]:
+    for place, _ in places(records)[1:]:
         try:
             put(records, place, new(place, get(records, place)))
         except (KeyError, IndexError, TypeError):
@@ -61,7 +61,7 @@ def put_all(records: Records, new: Callable[[Place, Any], Any]) -> Records:
 
 
 def _pick(records: Records, choose: random.Random, holds: Callable[[Place, Any], bool]) -> Place | None:
-    found = [place for place in places(records)[1:] if holds(place, get(records, place))]
+    found = [place for place, value in places(records)[1:] if holds(place, value)]
     return choose.choice(found) if found else None
 
 
@@ -132,7 +132,7 @@ def drop_key(records: Records, _: Records, choose: random.Random) -> Records:
 
 def drop_key_everywhere(records: Records, _: Records, choose: random.Random) -> Records:
     first = _pick(records, choose, lambda p, _: isinstance(p[-1], str))
-    for place in places(records)[1:] if first else ():
+    for place, _ in places(records)[1:] if first else ():
         try:
             if place[-1] == first[-1]:  # type: ignore[index]
                 del get(records, place[:-1])[place[-1]]
@@ -153,8 +153,7 @@ def rename_key(records: Records, _: Records, choose: random.Random) -> Records:
 
 
 def shuffle_keys(records: Records, _: Records, choose: random.Random) -> Records:
-    for place in places(records):
-        value = get(records, place)
+    for _, value in places(records):
         if isinstance(value, dict) and choose.random() < 0.7:
             items = list(value.items())
             choose.shuffle(items)
@@ -169,7 +168,7 @@ def double_key(records: Records, other: Records, choose: random.Random) -> Recor
     if place is not None:
         holder = get(records, place)
         key = choose.choice(list(holder))
-        news = (odd(choose), copy.deepcopy(holder[key]), other[0] if other else None)
+        news = (odd(choose), copy.deepcopy(holder[key]), copy.deepcopy(other[0]) if other else None)
         items = [(twice(key, choose), choose.choice(news)), *holder.items()]
         if choose.random() < 0.5:
             items.append(items.pop(0))

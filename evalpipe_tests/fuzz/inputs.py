@@ -64,7 +64,7 @@ def make(number: int, family: str = "") -> Made:
             else:
                 edit = choose.choice(EDITS)
                 steps.append(edit.__name__)
-                records = edit(records, copy.deepcopy(list(other.records)), choose)
+                records = edit(records, list(other.records), choose)
             if not isinstance(records, list):
                 records = [records]
     if seed.form == "lines" and seed.records and choose.random() < 0.3:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from evalpipe.sources.readers.base import Reader
@@ -37,7 +37,7 @@ class Seed:
     form: str
     records: tuple[Any, ...]
 
-    @property
+    @cached_property
     def data(self) -> bytes:
         return write(list(self.records), self.form)
 
