@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 from evalpipe_tests.fuzz.judge import MARKER
 from evalpipe_tests.fuzz.seeds import write
 
 _OPEN, _CLOSE = "<raw:", ":raw>"
+_WHOLE_OR_PART = re.compile(b'("?)%s((?:[0-9a-f]{2})*|[0-9]+-)%s("?)' % (_OPEN.encode(), _CLOSE.encode()))
 _DEPTHS = (10, 100, 500, 999, 1000, 1001, 1022, 1023, 1024, 1025, 3000)
 _DEEPEST = 100_000
 
@@ -126,17 +128,12 @@ def written(records: list[Any], form: str) -> bytes:
 
 
 def _filled(data: bytes) -> bytes:
-    left, right = _OPEN.encode(), _CLOSE.encode()
-    out: list[bytes] = []
-    at = 0
-    while (start := data.find(left, at)) >= 0 and (end := data.find(right, start)) >= 0:
-        inner, after = data[start + len(left) : end], end + len(right)
-        if inner.endswith(b"-"):
-            out.append(data[at:start])
-        else:
-            is_whole = data[start - 1 : start] == b'"' and data[after : after + 1] == b'"'
-            text = bytes.fromhex(inner.decode())
-            out += [data[at : start - is_whole], text]
-            after += is_whole
-        at = after
-    return b"".join([*out, data[at:]])
+    return _WHOLE_OR_PART.sub(_meant, data)
+
+
+def _meant(match: re.Match[bytes]) -> bytes:
+    quote, inner, other = match.groups()
+    if inner.endswith(b"-"):
+        return quote + other
+    text = bytes.fromhex(inner.decode())
+    return text if quote and other else quote + text + other
