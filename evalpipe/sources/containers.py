@@ -62,7 +62,8 @@ def open_file(path: Path, stack: ExitStack) -> Iterator[Member]:
 
 def _zip_members(path: Path, stack: ExitStack) -> Iterator[Member]:
     archive = _open_zip(path, stack)
-    names = [info for info in archive.infolist() if not info.is_dir()]
+    # By hand: ``is_dir`` of Python 3.11 fails for a member without a name.
+    names = [info for info in archive.infolist() if not info.filename.endswith("/")]
     header = next((name for name in _EVAL_HEADERS if any(info.filename == name for info in names)), None)
     if header is not None and any(info.filename.startswith(_SAMPLES) for info in names):
         yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header), stack)
@@ -87,7 +88,7 @@ def _open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
 def _zip_member(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, used: dict[str, int], stack: ExitStack
 ) -> Member:
-    name = printable_name(info.filename)
+    name = printable_name(info.filename) or "(damaged)"
     used[name] = used.get(name, 0) + 1
     shown = name if used[name] == 1 else f"{name}#{used[name]}"
 
