@@ -35,7 +35,7 @@ EXIT_MEANINGS: dict[Exit, str] = {
     Exit.GATE_FAILED: "the gate failed",
     Exit.USAGE: "the command or a setting is wrong, or what it names does not exist",
     Exit.INCONCLUSIVE: "the gate is inconclusive",
-    Exit.SOME_SLICES_RED: "some days were refused and kept their old version; the others are done",
+    Exit.SOME_SLICES_RED: "some days or rows were refused, and days kept their old version; the others are done",
     Exit.REFUSED: "refused for safety: key, home, mixed or outdated measurement",
     Exit.FAILED: "a step failed, or evalpipe itself",
 }
@@ -154,6 +154,18 @@ ERROR_CODES = _codes(
         "An object store could not be reached, or answered with an error; what was landed before stays.",
         "Check AWS_ENDPOINT_URL, AWS_REGION and the network, then run again.",
         Exit.USAGE,
+    ),
+    Code(
+        "CORPUS_INVALID",
+        "A labelled corpus breaks its layout.",
+        "Mend the line named, in the layout of docs/masking.md.",
+        Exit.USAGE,
+    ),
+    Code(
+        "ROWS_REFUSED",
+        "Some rows of a file could not be masked and were left out; the others are written.",
+        "Mend the lines that were named, then run again.",
+        Exit.SOME_SLICES_RED,
     ),
     Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
     Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),

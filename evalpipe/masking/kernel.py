@@ -17,7 +17,7 @@ from evalpipe.contracts.model import Kind, Sensitivity, Table
 from evalpipe.contracts.tables import masked, raw
 from evalpipe.masking import dictionary
 from evalpipe.masking.decode import is_json, looks_like_json
-from evalpipe.masking.engine import DICTIONARY, Span
+from evalpipe.masking.engine import Span
 from evalpipe.masking.plan import MaskPlan
 from evalpipe.masking.policy import Counts, apply_policy, policy_of
 
@@ -111,20 +111,12 @@ class _TextColumn:
 
     def find(self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms]) -> None:
         """Pass one: run the rules and learn the session's names."""
-        words, describe = plan.rules.words, plan.engine.describe
-        session_ids = context["session_id"].to_list()
+        session_ids, engine, offsets = context["session_id"].to_list(), plan.engine, self._offsets
         for row, spans in plan.find_many(self._rows()):
             self._spans[row] = spans
-            for span in spans or ():
-                entity = describe(span.rule)[0]
-                if entity in dictionary.TEACHES and span.rule < DICTIONARY:
-                    known = terms.setdefault(session_ids[row], {})
-                    dictionary.collect(known, entity, span.canonical, words, self._surface(row, span))
-
-    def _surface(self, row: int, span: Span) -> bytes:
-        first = int(self._offsets[row])
-        surface = bytes(self._data[first + span.start : first + span.end])
-        return b"" if surface.isascii() or b"\\" in surface else surface
+            if spans:
+                text = self._data[int(offsets[row]) : int(offsets[row + 1])]
+                dictionary.learn(terms.setdefault(session_ids[row], {}), text, spans, engine)
 
     def rewrite(
         self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms], counts: Counts
@@ -132,18 +124,11 @@ class _TextColumn:
         """Pass two: add what the session taught, replace, count."""
         session_ids, tenants, sources = (context[c].to_list() for c in ("session_id", "tenant", "source"))
         changed: dict[int, bytes] = {}
-        entities = plan.engine.pseudonymised
-
-        def number(entity: str) -> int:
-            return DICTIONARY + entities.index(entity)
-
         for row, text in self._rows():
             known = terms.get(session_ids[row])
             spans = self._spans.get(row, [])
             if spans is not None and known:
-                again = dictionary.find(text, known, number)
-                if again:
-                    spans = plan.engine.settle(text, spans + again, plan.key.epoch)
+                spans = dictionary.extend(text, spans, known, plan.engine, plan.key.epoch)
             if spans:
                 changed[row], hits = plan.replace(text, spans, tenants[row])
                 counts.add(sources[row], self._field, hits)
