@@ -48,6 +48,16 @@ class Span(NamedTuple):
     canonical: str
 
 
+class Reason(NamedTuple):
+    """An accepted hit: bytes of the text, rule number, the anchor that led there and the view it was seen in."""
+
+    start: int
+    end: int
+    rule: int
+    anchor: str
+    view: str
+
+
 class Engine:
     """A rule set, compiled.
 
@@ -204,6 +214,25 @@ class Engine:
                     spans += [Span(f[0], f[1], ranks[rule], rule, f[2]) for f in found]
                     covered[rule] = found[-1][:2]
         return spans, is_tricky, has_pseudonyms
+
+    def reasons(self, raw: bytes) -> list[Reason]:
+        """Every accepted hit of one text, before spans are joined: why a place is masked.
+
+        Args:
+            raw: UTF-8 text within the budget of bytes.
+        """
+        view = _view(raw)
+        views = [("plain" if view is raw else "json", view, lambda start, end: (start, end))]
+        if ANY_TRICK.search(view) and (hidden := decoded_view(view)) is not None:
+            views.append(("decoded", hidden.data, hidden.back))
+        out = []
+        for name, data, back in views:
+            for hit in self._locator.locate(data, _BUDGET_FLOOR + len(data) // _BYTES_PER_HIT) or ():
+                number = hit & ((1 << SHIFT) - 1)
+                for rule, check in self._checks[number] if number < self.table.trick else ():
+                    anchor = self.table.anchors[number].pattern.decode()
+                    out += [Reason(*back(f[0], f[1]), rule, anchor, name) for f in check(data, hit >> SHIFT) or ()]
+        return out
 
     def describe(self, number: int) -> tuple[str, str, str, str]:
         """(entity, subtype, rule id, action) of a span's rule number."""

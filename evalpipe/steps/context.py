@@ -68,6 +68,11 @@ def ruleset_folder(criteria: Criteria) -> Path:
     return data_dir() / "masking" / criteria.masking.ruleset
 
 
+def mask_plan(criteria: Criteria, key: MaskingKey) -> MaskPlan:
+    """What text is masked with under criteria."""
+    return MaskPlan(key=key, ruleset=ruleset_folder(criteria), withhold_over_bytes=criteria.masking.withhold_over_bytes)
+
+
 def _masking_digest(criteria: Criteria) -> str:
     return digest_of([masking.ruleset_digest(ruleset_folder(criteria)), _validators_digest()])
 
@@ -114,11 +119,7 @@ class Context:
     @cached_property
     def mask_plan(self) -> MaskPlan:
         """How texts and ids are masked in this home."""
-        return MaskPlan(
-            key=self.key,
-            ruleset=ruleset_folder(self.criteria),
-            withhold_over_bytes=self.criteria.masking.withhold_over_bytes,
-        )
+        return mask_plan(self.criteria, self.key)
 
     @cached_property
     def assignments(self) -> pl.DataFrame:
