@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evalpipe.masking.validators import keyvalue, network, numbers, people, secrets
+from evalpipe.masking.validators import keyvalue, network, numbers, people, places, secrets
 from evalpipe.masking.validators.base import Facts, Found, text
 
 SpanValidator = Callable[[bytes, int, int, Facts], Found | None]
@@ -27,6 +27,9 @@ SPAN: dict[str, SpanValidator] = {
     "random_token": keyvalue.random_token,
     "flag_value": keyvalue.flag_value,
     "prose_secret": keyvalue.prose_secret,
+    "quoted_secret": places.quoted_secret,
+    "basic_pair": places.basic_pair,
+    "vendor": secrets.vendor,
     "home_user": people.home_user,
     "user": people.user,
     "person": people.person,
@@ -40,6 +43,9 @@ SPAN: dict[str, SpanValidator] = {
     "cpf": numbers.cpf,
     "ssn": numbers.ssn,
     "id_value": numbers.id_value,
+    "id_code": numbers.id_code,
+    "pin": numbers.pin,
+    "btc": numbers.btc,
     "plate": numbers.plate,
     "phone_international": numbers.phone_international,
     "phone_national": numbers.phone_national,
@@ -59,8 +65,15 @@ HIT: dict[str, HitValidator] = {
     "echo_pipe": secrets.echo_pipe,
     "k8s_data": secrets.k8s_data,
     "base64_run": secrets.base64_run,
+    "call_credentials": places.call_credentials,
+    "cli_secret": places.cli_secret,
+    "chpasswd": places.chpasswd,
+    "column_secret": places.column_secret,
+    "code_list": places.code_list,
+    "kv_named": places.kv_named,
     "kv_password": keyvalue.kv_password,
     "kv_secret": keyvalue.kv_secret,
+    "kv_key": keyvalue.kv_key,
     "email": people.email,
     "prompt": people.prompt,
     "prompt_host": people.prompt_host,

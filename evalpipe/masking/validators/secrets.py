@@ -48,6 +48,14 @@ def token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     return start, start + len(trimmed), ""
 
 
+def vendor(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A token of a family whose prefix could be the beginning of a name: its body holds digits."""
+    found = token(v, start, end, facts)
+    if found is None or sum(c in b"0123456789" for c in v[start + 5 : found[1]]) < 2:
+        return None
+    return found
+
+
 def aws_pair(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """The secret keys that stand bare within a line or two of an access key id, which ends behind ``end``."""
     found = [
