@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evalpipe.masking.validators import keyvalue, network, numbers, people, places, secrets
+from evalpipe.masking.validators import keyvalue, naming, network, numbers, people, places, secrets
 from evalpipe.masking.validators.base import Facts, Found, text
 
 SpanValidator = Callable[[bytes, int, int, Facts], Found | None]
@@ -35,6 +35,10 @@ SPAN: dict[str, SpanValidator] = {
     "person": people.person,
     "person_loose": people.person_loose,
     "person_cue": people.person_cue,
+    "person_part": naming.person_part,
+    "person_uncased": naming.person_uncased,
+    "user_key": naming.user_key,
+    "user_odd": naming.user_odd,
     "address": people.address,
     "card": numbers.card,
     "card_cue": numbers.card_cue,
@@ -75,6 +79,8 @@ HIT: dict[str, HitValidator] = {
     "kv_secret": keyvalue.kv_secret,
     "kv_key": keyvalue.kv_key,
     "email": people.email,
+    "person_before": naming.person_before,
+    "passwd_user": naming.passwd_user,
     "prompt": people.prompt,
     "prompt_host": people.prompt_host,
     "url_user": people.url_user,

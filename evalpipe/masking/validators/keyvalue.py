@@ -31,6 +31,12 @@ _NOT_A_VALUE = re.compile(
 _INSIDE_PLACEHOLDER = re.compile(
     rb"\.\.\.|\*\*\*|<|>|\$\{|\{\{|xxxx|_HERE|-here|PLACEHOLDER|REDACTED|\[redacted|%s|\$\(", re.IGNORECASE
 )
+_HEX = re.compile(rb"[0-9a-fA-F]{16,128}\Z")
+#: Words of keys whose value opens something even where it looks like a digest.
+_OPENS = frozenset(
+    {"write", "admin", "app", "account", "shared", "client", "server", "subscription", "search", "hmac", "cipher"}
+    | {"aes", "fernet", "base", "secret", "license"}
+)
 _JOINTS = re.compile(rb"[^A-Za-z0-9]+")
 _VARIABLE = re.compile(rb"[$%!@#*][\w({]")
 _DIGIT = re.compile(rb"[0-9]")
@@ -163,7 +169,10 @@ def kv_key(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     place = _place(v, end, facts)
     if place is None or is_placeholder(v[place[1] : place[2]], facts):
         return None
-    _, start, stop, _ = place
+    key, start, stop, _ = place
+    # A digest under a key of its own is the rule in databases: cache keys, keys of objects.
+    if _HEX.match(v, start, stop) and not _is_environment(key) and _OPENS.isdisjoint(words_of(key)):
+        return None
     return [(start, stop, "")] if is_random(v[start:stop]) else None
 
 

@@ -16,7 +16,8 @@ from evalpipe.masking.validators.keyvalue import is_metadata, is_mixed, is_place
 _LINE_BYTES = 400
 _KEY_TAIL = re.compile(rb"[A-Za-z0-9_.\-]{1,64}\Z")
 _NAMED = re.compile(
-    rb"[\"'`]{0,2}(?:[ ]{1,2}(?:value|content)=|[ \t]{0,40}[|][ \t]{0,40}|,[ \t]{0,4}|[ \t]{0,4}\r?\n[ \t\-]{0,16}value:[ \t]{0,4}"
+    rb"[\"'`]{0,2}(?:[ ]{1,2}(?:value|content)=|[ \t]{0,40}[|][ \t]{0,40}|,[ \t]{0,4}"
+    rb"|[ \t]{0,4}\r?\n[ \t\-]{0,16}value:[ \t]{0,4}"
     rb"|[ ]?\{\r?\n[ \t]{0,16}default[ \t]{0,16}=[ \t]{0,4}|[ \t]{1,60})"
     rb"([\"'`]{0,1})([^\s\"'`|<>,;]{4,700})"
 )
@@ -29,6 +30,7 @@ _ECHOED = re.compile(
 _CODE = re.compile(
     rb"(?<![A-Za-z0-9\-])[A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,8}(?![A-Za-z0-9\-])|(?<![A-Za-z0-9.\-])[0-9]{8}(?![A-Za-z0-9.\-])"
 )
+_QUOTE = re.compile(rb"[\"'`]|\\[nrt\"']")
 _PLAIN = re.compile(rb"[A-Za-z]+\Z")
 
 #: Where a command takes its password, by the end of what the anchor of a rule matched.
@@ -133,8 +135,9 @@ def cli_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         found = pattern.search(v[end:stop])
         if found is None:
             return None
-        value = found.group(1).strip(b"\"'")
-        start = end + found.start(1) + (found.group(1)[:1] in (b'"', b"'"))
+        is_quoted = found.group(1)[:1] in (b'"', b"'")
+        value = _QUOTE.split(found.group(1)[is_quoted:])[0]
+        start = end + found.start(1) + is_quoted
         return [(start, start + len(value), "")] if _is_password(value, facts) else None
     return None
 
