@@ -23,8 +23,8 @@ def accept(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 SPAN: dict[str, SpanValidator] = {
     "none": accept,
     "token": secrets.token,
-    "header_value": keyvalue.header_value,
-    "random_token": keyvalue.random_token,
+    "header_value": places.header_value,
+    "random_token": places.random_token,
     "flag_value": keyvalue.flag_value,
     "prose_secret": keyvalue.prose_secret,
     "quoted_secret": places.quoted_secret,

@@ -289,19 +289,3 @@ def prose_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if _FILE.match(value) or b"(" in value or b"=" in value[:-2]:
         return None
     return start, start + len(value), ""
-
-
-def header_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """Credential of an Authorization header."""
-    value = v[start:end]
-    if is_placeholder(value, facts) or (value.isalpha() and len(value) < 20):
-        return None
-    return start, end, ""
-
-
-def random_token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """A long credential without other cue than "Bearer": needs digits, not a path or a word chain."""
-    value = v[start:end].rstrip(b".")
-    if is_placeholder(value, facts) or sum(c in b"0123456789" for c in value) < 2 or b"/" in value[:1]:
-        return None
-    return start, start + len(value), ""

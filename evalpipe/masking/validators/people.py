@@ -29,6 +29,7 @@ _NO_ADDRESS = re.compile(
 _ASIAN = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
 #: One of these stands in any Chinese, Japanese or Korean address: city, street, number, floor.
 _ASIAN_PLACE = re.compile("[省市区县縣區路街道巷弄号號室栋樓楼村镇鎮乡鄉州府郡町丁番都県시구동로길읍면도리]")
+_NO_LOGIN = ("service_accounts", "system_accounts", "role_mailboxes")
 _ADDRESS_DIGIT = re.compile(r"\d")
 _UPPER_WORD = re.compile(r"[^\W\d_]+(?:['’.\-][^\W\d_]+)*\.?")
 
@@ -118,7 +119,7 @@ def user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     value = v[start:end].rstrip(b".-")
     end = start + len(value)
     name = text(value).lower()
-    if len(name) < 2 or name in facts.words["service_accounts"] or name in facts.words["role_mailboxes"]:
+    if len(name) < 2 or any(name in facts.words[stop] for stop in _NO_LOGIN):
         return None
     if v[end : end + 1] in (b"(", b"$", b"{") or _EXTENSION.search(name):
         return None

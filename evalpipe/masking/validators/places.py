@@ -212,3 +212,19 @@ def code_list(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         if any(c in b"0123456789" for c in match.group()):
             out.append((match.start(), match.end(), ""))
     return out or None
+
+
+def header_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Credential of an Authorization header."""
+    value = v[start:end]
+    if is_placeholder(value, facts) or (value.isalpha() and len(value) < 20):
+        return None
+    return start, end, ""
+
+
+def random_token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A long credential without other cue than "Bearer": needs digits, not a path or a word chain."""
+    value = v[start:end].rstrip(b".")
+    if is_placeholder(value, facts) or sum(c in b"0123456789" for c in value) < 2 or b"/" in value[:1]:
+        return None
+    return start, start + len(value), ""
