@@ -40,6 +40,7 @@ app = typer.Typer(
 
 Home = Annotated[Path | None, typer.Option("--home", help="Home whose key makes the pseudonyms [.evalpipe].")]
 Criteria = Annotated[str | None, typer.Option("--criteria", help="Criteria whose rule set is used [default].")]
+Ner = Annotated[str | None, typer.Option("--ner", help="Model that looks for names behind the rules [setting ner].")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")]
 
 
@@ -63,6 +64,7 @@ def rows(
     as_json: Annotated[bool, typer.Option("--json", help="With --explain: print JSON for a script.")] = False,
     home: Home = None,
     criteria: Criteria = None,
+    ner: Ner = None,
     debug: Debug = False,
 ) -> None:
     """Mask the rows of a JSON lines file, or explain one text.
@@ -74,7 +76,7 @@ def rows(
     from evalpipe.masking.rows import RowForm
 
     with handled(as_json=as_json, debug=debug):
-        settings = settings_module.load(home=home, criteria=criteria)
+        settings = settings_module.load(home=home, criteria=criteria, ner=ner)
         if explain:
             text = masking.read_text(source)
             plan = masking.plan_of(settings, ephemeral=ephemeral_key, make=False)
@@ -104,12 +106,13 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     home: Home = None,
     criteria: Criteria = None,
+    ner: Ner = None,
     debug: Debug = False,
 ) -> None:
     """Recall and harm of masking on a labelled corpus (docs/masking.md has the layout)."""
     from evalpipe.console import mask_eval, masking
 
     with handled(as_json=as_json, debug=debug):
-        settings = settings_module.load(home=home, criteria=criteria)
+        settings = settings_module.load(home=home, criteria=criteria, ner=ner)
         plan = masking.plan_of(settings, ephemeral=True, make=False)
         mask_eval.run(plan, folder, as_json=as_json, show_values=show_values)

@@ -53,7 +53,7 @@ def plan_of(settings: Settings, *, ephemeral: bool, make: bool) -> MaskPlan:
             if not settings.key_file.exists():
                 show.note(f"A new masking key lies in {settings.key_file}; pseudonyms of this home are made with it.")
         key = load_or_create(settings.key_file, os.environ)
-    return mask_plan(load_criteria(settings.criteria), key)
+    return mask_plan(load_criteria(settings.criteria), key, settings.ner)
 
 
 def mask_rows(plan: MaskPlan, source: str, out: Path | None, form: RowForm) -> None:

@@ -162,6 +162,18 @@ ERROR_CODES = _codes(
         Exit.USAGE,
     ),
     Code(
+        "NER_UNUSABLE",
+        "The model of names that the setting ner names cannot be used.",
+        "Install it (docs/masking.md), or take the setting out.",
+        Exit.USAGE,
+    ),
+    Code(
+        "NER_FAILED",
+        "The model of names failed or did not come back in time.",
+        "Nothing was masked with half an answer; mend the model, or take the setting ner out.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
         "ROWS_REFUSED",
         "Some rows of a file could not be masked and were left out; the others are written.",
         "Mend the lines that were named, then run again.",

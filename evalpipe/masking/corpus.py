@@ -133,9 +133,10 @@ def _sample(row: dict[str, Any], where: str) -> Sample:
 
 
 def _label(span: object, n: int, where: str) -> Label:
-    match span:
-        case {"start": int(start), "end": int(end), "type": str(entity)} if 0 <= start < end <= n:
-            canon = str(span.get("canon") or "").replace(SPLIT_MARK, "")
-            return Label(start, end, entity, str(span.get("subtype") or ""), canon)
-    what = "a span needs start, end (inside the text, in characters) and type."
-    raise EvalpipeError("CORPUS_INVALID", what, where=where)
+    row: dict[str, Any] = span if isinstance(span, dict) else {}
+    start, end, entity = row.get("start"), row.get("end"), row.get("type")
+    if not (isinstance(start, int) and isinstance(end, int) and isinstance(entity, str) and 0 <= start < end <= n):
+        what = "a span needs start, end (inside the text, in characters) and type."
+        raise EvalpipeError("CORPUS_INVALID", what, where=where)
+    canon = str(row.get("canon") or "").replace(SPLIT_MARK, "")
+    return Label(start, end, entity, str(row.get("subtype") or ""), canon)

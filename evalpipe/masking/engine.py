@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
@@ -34,8 +34,10 @@ _BUDGET_FLOOR = 2_000
 _BYTES_PER_HIT = 32
 WITHHELD = "WITHHELD"
 #: Rule numbers from here on name no rule of the file: the entity is ``pseudonymised[rule - base]``.
-DICTIONARY, FOREIGN = 1 << 20, 1 << 21
-DICTIONARY_ID, FOREIGN_ID = "session.dictionary", "token.foreign"
+DICTIONARY, FOREIGN, NER = 1 << 20, 1 << 21, 1 << 22
+DICTIONARY_ID, FOREIGN_ID, NER_ID = "session.dictionary", "token.foreign", "ner.model"
+#: What a model may find, in the order of its rule numbers, and what is done with it.
+NER_ENTITIES, NER_ACTIONS = ("PERSON", "LOCATION"), ("pseudonymise", "mask")
 
 
 class Span(NamedTuple):
@@ -222,7 +224,9 @@ class Engine:
             raw: UTF-8 text within the budget of bytes.
         """
         view = _view(raw)
-        views = [("plain" if view is raw else "json", view, lambda start, end: (start, end))]
+        views: list[tuple[str, bytes, Callable[[int, int], tuple[int, int]]]] = [
+            ("plain" if view is raw else "json", view, _same)
+        ]
         if ANY_TRICK.search(view) and (hidden := decoded_view(view)) is not None:
             views.append(("decoded", hidden.data, hidden.back))
         out = []
@@ -238,6 +242,8 @@ class Engine:
         """(entity, subtype, rule id, action) of a span's rule number."""
         if number < DICTIONARY:
             return self._names[number]
+        if number >= NER:
+            return NER_ENTITIES[number - NER], "", NER_ID, NER_ACTIONS[number - NER]
         base, rule_id = (FOREIGN, FOREIGN_ID) if number >= FOREIGN else (DICTIONARY, DICTIONARY_ID)
         return self.pseudonymised[number - base], "", rule_id, "pseudonymise"
 
@@ -263,6 +269,10 @@ class Engine:
             else:
                 out.append(span)
         return out
+
+
+def _same(start: int, end: int) -> tuple[int, int]:
+    return start, end
 
 
 def _view(raw: bytes) -> bytes:

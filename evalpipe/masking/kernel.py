@@ -17,9 +17,13 @@ from evalpipe.contracts.model import Kind, Sensitivity, Table
 from evalpipe.contracts.tables import masked, raw
 from evalpipe.masking import dictionary
 from evalpipe.masking.decode import is_json, looks_like_json
-from evalpipe.masking.engine import Span
-from evalpipe.masking.plan import MaskPlan
+from evalpipe.masking.engine import NER_ID, Span
+from evalpipe.masking.ner import NerPass
+from evalpipe.masking.plan import Hit, MaskPlan
 from evalpipe.masking.policy import Counts, apply_policy, policy_of
+
+#: The column of ``raw.steps`` that holds prose; arguments and outputs are code, logs and data.
+_PROSE = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
     texts = _text_columns(steps, raw.STEPS, plan)
     for column in texts:
         column.find(plan, steps_context, terms)
+    if plan.ner:
+        _ask_model(texts, plan, steps_context, counts)
     masked_texts = {column.name: column.rewrite(plan, steps_context, terms, counts) for column in texts}
     out_steps = apply_policy(steps, raw.STEPS, masked.STEPS, steps_context, plan, counts, masked_texts)
     session_context = sessions.select("session_id", "source", pl.col("tenant").fill_null(""))
@@ -88,6 +94,17 @@ def _text_columns(frame: pl.DataFrame, table: Table, plan: MaskPlan) -> list[_Te
     ]
 
 
+def _ask_model(columns: list[_TextColumn], plan: MaskPlan, context: pl.DataFrame, counts: Counts) -> None:
+    """Let the model read what people and agents say, behind the rules."""
+    asked = NerPass(plan.ner)
+    for column in columns:
+        if column.name == _PROSE:
+            column.ask(asked, plan)
+    if asked.n_unread:
+        source = context["source"].min() or ""
+        counts.add(str(source), f"{raw.STEPS.name}.{_PROSE}", [Hit("UNREAD", "ner-budget", NER_ID, asked.n_unread)])
+
+
 class _TextColumn:
     """One text column of a part as bytes, with the spans found in it."""
 
@@ -117,6 +134,14 @@ class _TextColumn:
             if spans:
                 text = self._data[int(offsets[row]) : int(offsets[row + 1])]
                 dictionary.learn(terms.setdefault(session_ids[row], {}), text, spans, engine)
+
+    def ask(self, asked: NerPass, plan: MaskPlan) -> None:
+        """Between the passes: add what a model finds; a text that is withheld is not shown to it."""
+        spans = self._spans
+        rows = [(row, text, spans.get(row) or []) for row, text in self._rows() if spans.get(row, []) is not None]
+        texts = {row: text for row, text, _ in rows}
+        for row, found in asked.find(rows).items():
+            spans[row] = plan.engine.settle(texts[row], (spans.get(row) or []) + found, plan.key.epoch)
 
     def rewrite(
         self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms], counts: Counts

@@ -40,6 +40,7 @@ class MaskPlan:
         key: The masking key; pseudonyms carry its epoch.
         ruleset: Folder of the rule set.
         withhold_over_bytes: A longer field is withheld whole.
+        ner: Name of a model that reads prose after the rules (``ner``); empty for none.
         locator: ``hyperscan``, ``fallback``, or empty for the better one that is installed.
     """
 
@@ -47,6 +48,7 @@ class MaskPlan:
     ruleset: Path = field(default_factory=default_dir)
     withhold_over_bytes: int = 8_000_000
     locator: str = ""
+    ner: str = ""
 
     @property
     def engine(self) -> Engine:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import dictionary
 from evalpipe.masking.decode import is_json, looks_like_json
 from evalpipe.masking.engine import Span
+from evalpipe.masking.ner import NerPass
 from evalpipe.masking.plan import Hit, MaskPlan
 from evalpipe.masking.trace import characters
 
@@ -77,6 +79,12 @@ def mask(plan: MaskPlan, text: str, terms: dictionary.Terms | None = None, tenan
 def _replaced(
     plan: MaskPlan, text: str, raw: bytes, spans: list[Span], terms: dictionary.Terms | None, tenant: str
 ) -> MaskedText:
+    if plan.ner:
+        asked = NerPass(plan.ner)
+        named = asked.find([(0, raw, spans)]).get(0, [])
+        if asked.n_unread:
+            raise EvalpipeError("NER_FAILED", "the text is longer than the model's budget.", where=plan.ner)
+        spans = plan.engine.settle(raw, spans + named, plan.key.epoch)
     if terms:
         spans = dictionary.extend(raw, spans, terms, plan.engine, plan.key.epoch)
     if not spans:
