@@ -118,7 +118,8 @@ def _session(row: dict[str, Any], where: str) -> Session:
 
 
 def _sample(row: dict[str, Any], where: str) -> Sample:
-    text, spans = row.get("text"), row.get("spans") or []
+    text, spans = row.get("text"), row.get("spans")
+    spans = [] if spans is None else spans
     if not isinstance(text, str):
         raise EvalpipeError("CORPUS_INVALID", "text is missing or not a string.", where=where)
     text = text.replace(SPLIT_MARK, "")

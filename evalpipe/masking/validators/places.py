@@ -206,7 +206,7 @@ def code_list(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     out: list[Found] = []
     at = end
     for match in _CODE.finditer(v, end, end + 600):
-        if match.start() - at > 28:
+        if match.start() - at > 28 or (out and any(chr(c).isalpha() for c in v[at : match.start()])):
             break
         at = match.end()
         if any(c in b"0123456789" for c in match.group()):
