@@ -4,6 +4,7 @@ Belongs here: the way from ``raw`` frames to ``masked`` frames. Does not belong 
 writing slices, signals. Rules are data (``data/masking``); code holds validators and the engine.
 """
 
+from evalpipe.masking import ner
 from evalpipe.masking.canaries import (
     CANARY_SOURCE,
     CANARY_TENANT,
@@ -37,6 +38,7 @@ __all__ = [
     "mask_files",
     "mask_part",
     "mask_quarantine",
+    "ner",
     "plant_canaries",
     "ruleset_digest",
     "without_text",
