@@ -39,7 +39,7 @@ LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
     "signals": "2",
-    "outcomes": "3",
+    "outcomes": "4",
     "analysis": "2",
     "scorecard": "1",
 }

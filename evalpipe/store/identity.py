@@ -11,7 +11,8 @@ thrown away is worse than one that counts twice:
   ``ses_...``), and what both log overlaps in time. Numbers, names and short ids never join.
 - ``same_words``: people typed the same, and the agent's last words are the same
   (``sources/said.py``), both logs have times, and they start within two minutes of each other. Where
-  a source has two such sessions, as when a benchmark runs a task twice at once, none is joined.
+  a source has two such sessions, as when a benchmark runs a task twice at once, none is joined, and neither is a
+  session that an id joins already.
 
 The richer copy counts: one with words before one without, then the agent's own log before traces
 before conversions (``RANKS``), then the one with more messages. The rule reads the set of sessions,
@@ -56,8 +57,6 @@ COLUMNS = (
     "session_id", "source", "n_messages", "n_turns", "said_digest", "started_at", "ended_at", "is_dated",
 )  # fmt: skip
 
-_LINKS = pl.Schema({"session_id": pl.String(), "counted_session_id": pl.String(), "rule": pl.String()})
-
 
 def same_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
     """Sessions that another exporter's copy stands for.
@@ -71,13 +70,10 @@ def same_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
     """
     ranked = _ranked(sessions)
     by_id = _by_id(ranked)
-    left = ranked.join(by_id, on="session_id", how="anti")
-    by_words = _by_words(left)
-    final = by_words.select(counted_session_id="session_id", last="counted_session_id")
-    by_id = by_id.join(final, on="counted_session_id", how="left").with_columns(
-        counted_session_id=pl.coalesce("last", "counted_session_id")
-    )
-    return pl.concat([by_id.select(_LINKS.names()), by_words]).sort("session_id")
+    # What an id has joined, words do not join on: a chain could end at another session of a source.
+    joined = pl.concat([by_id["session_id"], by_id["counted_session_id"]])
+    by_words = _by_words(ranked.filter(~pl.col("session_id").is_in(joined.implode())))
+    return pl.concat([by_id, by_words]).sort("session_id")
 
 
 def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
