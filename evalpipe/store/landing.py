@@ -22,6 +22,7 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
@@ -237,8 +238,7 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             data = tables[name].filter(pl.col("day") == day).drop("day")
             if data.is_empty():
                 continue
-            extra = LANDED_ONLY.get(name, ())
-            data = pl.concat([data.select(extra), render.conform(contract, data.drop(extra))], how="horizontal")
+            data = _conformed(contract, data, LANDED_ONLY.get(name, ()))
             rows[name] = data.height
             if name == "steps":
                 n_text_bytes = _text_bytes(data)
@@ -252,6 +252,15 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             )
         out.append(LandedPart(stem, day, rows, n_text_bytes, tuple(sorted(told))))
     return out
+
+
+def _conformed(contract: Table, data: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
+    """Rows in the contract's columns after the extra ones; the contract holds for each copy apart."""
+    if not extra:
+        return render.conform(contract, data)
+    for copies in data.partition_by("copy"):
+        columns = render.conform(contract, copies.drop(extra)).columns
+    return data.select(*extra, *columns)
 
 
 def group_stems(day: DayInput, limit_bytes: int) -> list[tuple[str, ...]]:
