@@ -15,8 +15,8 @@ thrown away is worse than one that counts twice:
   session that an id joins already.
 
 The richer copy counts: one with words before one without, then the agent's own log before traces
-before conversions (``RANKS``), then the one with more messages. The rule reads the set of sessions,
-never their order of arrival.
+before conversions (``RANKS``), then one with times, then the one with more messages. The rule reads
+the set of sessions, never their order of arrival.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
     return (
         sessions.select(COLUMNS)
         .with_columns(rank=rank, native=native, is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
-        .sort(["is_mute", "rank", "n_messages", "session_id"], descending=[False, False, True, False])
+        .sort(
+            ["is_mute", "rank", "is_dated", "n_messages", "session_id"],
+            descending=[False, False, True, True, False],
+        )
     )
 
 

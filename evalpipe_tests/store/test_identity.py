@@ -77,6 +77,11 @@ def test_a_copy_with_words_counts_before_one_without_and_then_the_longer_one() -
     assert lost(row("otlp", UUID, n=3), row("langfuse", UUID, n=5)) == {f"otlp:{UUID}": (f"langfuse:{UUID}", "same_id")}
 
 
+def test_a_copy_with_times_counts_before_a_longer_one_without() -> None:
+    found = lost(row("lmsys_chat", UUID, n=9, is_dated=False), row("wildchat", UUID))
+    assert found == {f"lmsys_chat:{UUID}": (f"wildchat:{UUID}", "same_id")}
+
+
 def test_the_same_words_at_the_same_time_join_two_sources() -> None:
     a, b = row("codex", "a", said="w"), row("specstory", "b", said="w", at=timedelta(seconds=90))
     assert lost(a, b) == {"specstory:b": ("codex:a", "same_words")}
