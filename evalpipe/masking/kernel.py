@@ -83,6 +83,11 @@ def mask_quarantine(quarantine: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
     )
 
 
+def mask_copies(copies: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
+    """``raw.copies`` to ``masked.copies``: tokens for sessions and file."""
+    return apply_policy(copies, raw.COPIES, masked.COPIES, None, plan, Counts(), {}).sort(masked.COPIES.sort)
+
+
 # ---- text columns: per row, with the session dictionary
 
 

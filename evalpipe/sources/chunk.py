@@ -1,7 +1,7 @@
 """Whole sessions gathered into frames of the contracts.
 
-Belongs here: columns, dates, the choice between copies of one session inside a chunk. Does not
-belong here: where sessions come from.
+Belongs here: columns, dates, the numbering of copies of one session inside a chunk. Does not belong
+here: where sessions come from, which copy counts (that is decided over all chunks).
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import polars as pl
 from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
+from evalpipe.sources.said import said_digest
 from evalpipe.sources.session import END, SLOTS, START, Session, summarise
 from evalpipe.sources.times import time_column
 
 _DAY = {"day": pl.Date()}
-_SESSIONS = pl.Schema({**_DAY, **polars_schema(raw.SESSIONS)})
-_STEPS = pl.Schema({**_DAY, **polars_schema(raw.STEPS)})
+_COPY = {**_DAY, "copy": pl.Int32()}
+_SESSIONS = pl.Schema({**_COPY, "said_digest": pl.String(), **polars_schema(raw.SESSIONS)})
+_STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
 _QUARANTINE = pl.Schema({**_DAY, **polars_schema(raw.QUARANTINE)})
 _FILES = pl.Schema({**_DAY, **polars_schema(raw.FILES)})
 
@@ -35,7 +37,9 @@ _BYTES_PER_BAD_ROW = 256
 
 @dataclass(slots=True)
 class _Copy:
-    rank: tuple[int, str]
+    rank: tuple[int, str, str]
+    day: date
+    said_digest: str | None
     values: tuple[Any, ...]
     first_row: int
 
@@ -46,7 +50,7 @@ class ChunkBuilder:
 
     options: ReadOptions
     n_bytes: int = 0
-    _copies: dict[str, _Copy] = field(default_factory=dict)
+    _copies: dict[str, list[_Copy]] = field(default_factory=dict)
     #: Steps in the order in which they came: finished pieces, and the values of the next one.
     _pieces: list[pl.DataFrame] = field(default_factory=list)
     _flat: list[Any] = field(default_factory=list)
@@ -68,19 +72,13 @@ class ChunkBuilder:
     def add_session(
         self, session: Session, source: str, reader_version: str, file_id: str, dates: tuple[datetime, datetime, bool]
     ) -> None:
-        """Take a whole session. Of two copies the one with more distinct messages stays.
-
-        Ties go to the smaller digest, as in the landing zone, so that the order of files is no matter.
-        """
+        """Take a whole session, or another copy of one."""
         facts = summarise(session)
         self.n_bytes += facts["text_bytes"]
-        rank = (-session.n_messages, facts["content_digest"])
-        known = self._copies.get(session.session_id)
-        if known is not None and known.rank <= rank:
-            return
+        rank = (-session.n_messages, facts["content_digest"], file_id)
         start, end, is_dated = dates
         values = (
-            start.date(), session.session_id, source, reader_version, file_id, session.agent, session.agent_release,
+            session.session_id, source, reader_version, file_id, session.agent, session.agent_release,
             facts["model"], facts["n_models"], session.user_id, session.tenant, session.workspace,
             session.parent_session_id, start, end, is_dated, facts["is_clock_repaired"], session.end_status,
             session.scenario, session.task_id, session.trial, session.reward, session.is_success, session.harness,
@@ -89,7 +87,8 @@ class ChunkBuilder:
             facts["n_turns"], len(session.rows), facts["n_tool_calls"], session.n_messages, *facts["tokens"],
             session.cost_usd, facts["content_digest"],
         )  # fmt: skip
-        self._copies[session.session_id] = _Copy(rank, values, self._n_rows)
+        copy = _Copy(rank, start.date(), said_digest(session.rows), values, self._n_rows)
+        self._copies.setdefault(session.session_id, []).append(copy)
         self._n_rows += len(session.rows)
         self._flat += chain.from_iterable(session.rows)
         self._flat_bytes += facts["text_bytes"]
@@ -113,11 +112,16 @@ class ChunkBuilder:
     def build(self) -> Chunk:
         """The frames, in the contracts' sort order; the builder is empty afterwards."""
         self._close_piece()
-        copies = [self._copies[session_id] for session_id in sorted(self._copies)]
-        sessions = _sessions([copy.values for copy in copies])
+        # Numbered by size, so that the order of files is no matter.
+        copies = [
+            (number, copy)
+            for session_id in sorted(self._copies)
+            for number, copy in enumerate(sorted(self._copies[session_id], key=lambda copy: copy.rank))
+        ]
+        sessions = _sessions([(copy.day, number, copy.said_digest, *copy.values) for number, copy in copies])
         chunk = Chunk(
             sessions,
-            _steps(sessions, [copy.first_row for copy in copies], self._pieces),
+            _steps(sessions, [copy.first_row for _, copy in copies], self._pieces),
             pl.DataFrame(self._quarantine, schema=_QUARANTINE, orient="row").sort(raw.QUARANTINE.sort),
             pl.DataFrame(self._files, schema=_FILES, orient="row").sort(raw.FILES.sort),
         )
@@ -160,10 +164,14 @@ def _steps(sessions: pl.DataFrame, first_rows: list[int], pieces: list[pl.DataFr
     if not pieces:
         return pl.DataFrame(schema=_STEPS)
     of_step = sessions.select(
-        "day", "session_id", seq=pl.int_ranges(0, pl.col("n_steps"), dtype=pl.Int32), place=pl.Series(first_rows)
+        "day",
+        "copy",
+        "session_id",
+        seq=pl.int_ranges(0, pl.col("n_steps"), dtype=pl.Int32),
+        place=pl.Series(first_rows),
     ).explode("seq", empty_as_null=False)
     places = of_step.select(pl.col("place") + pl.col("seq")).to_series()
     steps = pl.concat(pieces, rechunk=True)
     if places.len() < steps.height or not places.is_sorted():
         steps = steps[places]
-    return of_step.select("day", "session_id", "seq").hstack(steps).select(list(_STEPS))
+    return of_step.select("day", "copy", "session_id", "seq").hstack(steps).select(list(_STEPS))

@@ -1,4 +1,5 @@
-"""Files that must be read from more than one place: Parquet, zip archives, Inspect's ``.eval``.
+"""Files that must be read from more than one place: Parquet, zip archives, Inspect's ``.eval``, folders
+of events.
 
 Belongs here: turning such a file into streams of JSON lines or of member bytes. Does not belong
 here: wrappings that stream from front to back (``streams.py``), or what the records mean.
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evalpipe.contracts.names import printable_name
+from evalpipe.sources.event_folders import event_lines
 from evalpipe.sources.inflate import Readable
 from evalpipe.sources.readers.base import json_text
 from evalpipe.sources.streams import BLOCK, Member, Peeked, open_members, plain_text
@@ -50,6 +52,9 @@ def open_file(path: Path, stack: ExitStack) -> Iterator[Member]:
     Raises:
         OSError, EOFError, zlib.error: The file cannot be opened, or its wrapping is broken.
     """
+    if path.is_dir():
+        yield _one(lambda _: event_lines(path), stack)
+        return
     with path.open("rb") as file:
         magic = file.read(len(ZIP_MAGIC))
     if magic == PARQUET_MAGIC:

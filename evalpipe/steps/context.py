@@ -39,9 +39,9 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "3",
-    "outcomes": "4",
-    "analysis": "3",
+    "signals": "4",
+    "outcomes": "5",
+    "analysis": "4",
     "scorecard": "1",
 }
 
