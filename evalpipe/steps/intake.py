@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -100,14 +99,18 @@ class Intake:
     @contextmanager
     def _copying(self) -> Iterator[Iterator[SourceFile]]:
         pool, stop = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="copy"), Event()
+
+        def copy(item: StoredObject, target: Path) -> Future[Copied]:
+            return pool.submit(buckets.copy, item, target, self._etag(item), stop)
+
         try:
-            yield self._ahead(partial(pool.submit, buckets.copy, stop=stop))
+            yield self._ahead(copy)
         finally:
             # A person who interrupts does not wait for objects of gigabytes.
             stop.set()
             pool.shutdown(cancel_futures=True)
 
-    def _ahead(self, copy: Callable[..., Future[Copied]]) -> Iterator[SourceFile]:
+    def _ahead(self, copy: Callable[[StoredObject, Path], Future[Copied]]) -> Iterator[SourceFile]:
         """Files in order, while the objects after them are being copied."""
         folder = own_staging(self._context.lake.staging)
         rest = iter(self.candidates)
@@ -122,7 +125,7 @@ class Intake:
                     waiting.append(item)
                 else:
                     target = folder / f"{_COPY}{item.place}"
-                    waiting.append((item, target, copy(item, target, self._etag(item))))
+                    waiting.append((item, target, copy(item, target)))
                     n_ahead += item.n_bytes
             if not waiting:
                 return
