@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.settings import Settings, load, open_home, require_home
+from evalpipe.settings import HOME_LAYOUT, Settings, load, open_home, require_home
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,9 @@ def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
             open_home(Settings(home=home))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"layout": 2, "first_day": "2026-01-01T00:00:00+01:00"}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", f'{{"layout": {HOME_LAYOUT}, "first_day": "2026-01-01T00:00:00+01:00"}}']
+)
 def test_a_damaged_home_is_said_so(tmp_path: Path, text: str) -> None:
     (tmp_path / "home.json").write_text(text)
     with pytest.raises(EvalpipeError, match="HOME_DAMAGED"):

@@ -111,7 +111,9 @@ def test_an_analysis_or_a_scorecard_that_lost_a_part_is_made_again(tmp_path: Pat
         assert context.lake.appended("analysis.corrections") == [], "no number moved"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"layout": 2}', '{"layout": 2, "first_day": "soon"}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", f'{{"layout": {HOME_LAYOUT}}}', f'{{"layout": {HOME_LAYOUT}, "first_day": "soon"}}']
+)
 def test_a_broken_home_file_has_a_code_a_place_and_a_fix(tmp_path: Path, text: str) -> None:
     settings = load(folder=tmp_path, environ={}, home=tmp_path / "home", first_day=date(2025, 1, 1))
     marker = open_home(settings).home / "home.json"

@@ -179,7 +179,7 @@ def test_a_lost_or_cut_part_is_seen(lake: Lake, harm: str) -> None:
     assert f"evalpipe backfill {DAY}..{DAY}" in caught.value.fix
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"layout": 2, "step": "masked"}', "\udcff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", f'{{"layout": {LAYOUT}, "step": "masked"}}', "\udcff"])
 def test_a_broken_manifest_has_a_code_a_place_and_a_fix(lake: Lake, text: str) -> None:
     _commit(lake, "BAD_JSON")
     path = lake.manifest_path(KEY)

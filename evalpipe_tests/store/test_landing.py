@@ -15,7 +15,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store import files as files_module
 from evalpipe.store.landing import LANDED_ONLY, Landing, StagedBatch, group_stems, stage_chunk
-from evalpipe.store.manifest import digest_of
+from evalpipe.store.manifest import LAYOUT, digest_of
 from evalpipe.store.winners import DayInput, LandedFile, version_key
 
 DAY = date(2026, 1, 5)
@@ -218,7 +218,7 @@ def test_parts_are_on_disk_before_the_entry_that_names_them(landing: Landing, mo
     assert ("_batches", True) in synced
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"layout": 2, "batch": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", f'{{"layout": {LAYOUT}, "batch": "x"}}'])
 def test_a_broken_index_entry_has_a_code_a_place_and_a_fix(landing: Landing, text: str) -> None:
     _land(landing, {"x": [COPIES["short"]]})
     path = next((landing.root / "_batches").glob("*.json"))

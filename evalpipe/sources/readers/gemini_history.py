@@ -23,7 +23,7 @@ from evalpipe.sources.readers.base import (
     json_text,
 )
 from evalpipe.sources.readers.gemini_text import ACKNOWLEDGEMENTS, put_result, split_parts
-from evalpipe.sources.readers.values import content_id, id_of, objects_of, text_of
+from evalpipe.sources.readers.values import id_of, id_of_rows, objects_of, text_of
 from evalpipe.sources.session import ERROR, NAME, ORIGIN, STEP_ID, Row, Session, agent_row, tool_row, user_row
 
 SOURCE = "gemini_history"
@@ -92,7 +92,7 @@ class HistoryParser(Parser):
         """Name the session by what was said, and note calls that nobody answered."""
         for row in self._open:
             row[ERROR] = "no_result"
-        session.session_id = f"{SOURCE}:{content_id(session.rows)}"
+        session.session_id = f"{SOURCE}:{id_of_rows(session.rows)}"
 
 
 def _recognise(record: Record) -> bool:
@@ -102,7 +102,7 @@ def _recognise(record: Record) -> bool:
 
 ITEMS = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="items",
     recognise=_recognise,
     parser=HistoryParser,

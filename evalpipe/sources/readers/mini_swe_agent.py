@@ -22,7 +22,16 @@ from evalpipe.sources.readers.base import (
     json_readers,
 )
 from evalpipe.sources.readers.mini_messages import MESSAGE_MARKS, Messages
-from evalpipe.sources.readers.values import content_id, cost_of, flag_of, forget_zero_cost, id_of, object_of, text_of
+from evalpipe.sources.readers.values import (
+    content_id,
+    cost_of,
+    flag_of,
+    forget_zero_cost,
+    id_of,
+    id_of_rows,
+    object_of,
+    text_of,
+)
 from evalpipe.sources.session import ERROR, KIND, Session, user_row
 
 SOURCE = "mini_swe_agent"
@@ -116,7 +125,7 @@ class MiniListParser(Parser):
         """Name the run by what was said."""
         if self._messages is not None:
             self._messages.close()
-        session.session_id = f"{SOURCE}:{content_id(session.rows)}"
+        session.session_id = f"{SOURCE}:{id_of_rows(session.rows)}"
 
 
 def _recognise(record: Record) -> bool:
@@ -135,12 +144,12 @@ READERS: tuple[Reader, ...] = (
     *json_readers(
         Reader(
             name=SOURCE,
-            version="1",
+            version="2",
             shape="lines",
             recognise=_recognise,
             parser=MiniParser,
             is_one_record_a_session=True,
         )
     ),
-    Reader(name=SOURCE, version="1", shape="items", recognise=_recognise_message, parser=MiniListParser),
+    Reader(name=SOURCE, version="2", shape="items", recognise=_recognise_message, parser=MiniListParser),
 )

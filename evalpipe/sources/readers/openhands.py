@@ -28,7 +28,16 @@ from evalpipe.sources.readers.base import (
 )
 from evalpipe.sources.readers.openhands_events import SOURCE, EventSession, add_event, is_event
 from evalpipe.sources.readers.openhands_sdk import add_sdk_event, is_sdk_event
-from evalpipe.sources.readers.values import content_id, cost_of, flag_of, forget_zero_cost, id_of, object_of, text_of
+from evalpipe.sources.readers.values import (
+    content_id,
+    cost_of,
+    flag_of,
+    forget_zero_cost,
+    id_of,
+    id_of_rows,
+    object_of,
+    text_of,
+)
 from evalpipe.sources.session import Session
 from evalpipe.sources.times import normal_time
 
@@ -102,7 +111,7 @@ class OpenhandsParser(Parser):
         session.close()
         forget_zero_cost(session)
         if not session.is_named:
-            session.session_id = f"{SOURCE}:{content_id(session.rows)}"
+            session.session_id = f"{SOURCE}:{id_of_rows(session.rows)}"
 
 
 def is_any_event(record: Record) -> bool:
@@ -173,7 +182,7 @@ def _recognise_instance(record: Record) -> bool:
     return type(history) is list and any(map(is_any_event, _events(history[:3])))
 
 
-LINES = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise_event, parser=OpenhandsParser)
+LINES = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise_event, parser=OpenhandsParser)
 READERS: tuple[Reader, ...] = (
     *json_readers(replace(LINES, recognise=_recognise_instance, is_one_record_a_session=True)),
     LINES,

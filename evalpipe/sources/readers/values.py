@@ -11,11 +11,17 @@ from typing import Any
 
 from evalpipe.sources.readers.base import Record, json_text
 from evalpipe.sources.session import (
+    ARGUMENTS,
     CACHE_READ,
     CACHE_WRITE,
     INPUT,
+    KIND,
+    NAME,
+    OUTPUT,
     OUTPUT_TOKENS,
     REASONING,
+    STEP_ID,
+    TEXT,
     Row,
     Session,
     count,
@@ -103,6 +109,14 @@ def content_id(*values: Any) -> str:
     for value in values:
         digest.update((json_text(value) or "null").encode("utf-8", "replace") + b"\x1e")
     return digest.hexdigest()
+
+
+def id_of_rows(rows: list[Row]) -> str:
+    """A short digest of what was said and done, for sessions that have no id of their own.
+
+    Of named slots only: an id must not move when a step gets another column.
+    """
+    return content_id([[row[slot] for slot in (STEP_ID, KIND, NAME, TEXT, ARGUMENTS, OUTPUT)] for row in rows])
 
 
 def text_digest(text: str) -> str:
