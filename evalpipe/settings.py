@@ -93,6 +93,16 @@ class Settings:
         """The masking key, unless the environment gives it."""
         return self.home / "masking.key"
 
+    @property
+    def tombstones(self) -> Path:
+        """Tags of everyone who was erased; it names nobody."""
+        return self.home / "tombstones.json"
+
+    @property
+    def tombstone_key_file(self) -> Path:
+        """The key of those tags, unless the environment gives it."""
+        return self.home / "tombstone.key"
+
 
 def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
     """Read settings: defaults, then ``evalpipe.toml``, then ``EVALPIPE_*``, then arguments.

@@ -4,7 +4,7 @@ Belongs here: the way from ``raw`` frames to ``masked`` frames. Does not belong 
 writing slices, signals. Rules are data (``data/masking``); code holds validators and the engine.
 """
 
-from evalpipe.masking import ner
+from evalpipe.masking import ner, tombstones
 from evalpipe.masking.canaries import (
     CANARY_SOURCE,
     CANARY_TENANT,
@@ -42,5 +42,6 @@ __all__ = [
     "ner",
     "plant_canaries",
     "ruleset_digest",
+    "tombstones",
     "without_text",
 ]

@@ -6,6 +6,7 @@ is found (``discover.py``), opened (``streams.py``) or parsed (``readers/``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -45,6 +46,12 @@ class Batch:
     digest: str
 
 
+def nobody(user_id: str | None, tenant: str | None, source: str, session_id: str) -> bool:
+    """Whose sessions are left out where nobody was erased: nobody's."""
+    del user_id, tenant, source, session_id
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """What reading depends on beyond the bytes.
@@ -56,6 +63,8 @@ class ReadOptions:
         digest_key: Key of the digests in quarantine, at most 64 bytes.
         max_record_bytes: A longer record is skipped by streaming.
         chunk_bytes: Text after which a chunk is closed.
+        is_erased: Tells of a session's user, tenant, source and id whether it belongs to somebody who was
+            erased; its records count as noise. Picklable.
     """
 
     first_day: date
@@ -64,6 +73,7 @@ class ReadOptions:
     digest_key: bytes
     max_record_bytes: int = 64_000_000
     chunk_bytes: int = 64_000_000
+    is_erased: Callable[[str | None, str | None, str, str], bool] = nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
@@ -24,9 +24,11 @@ from evalpipe.engines import LocalEngine
 from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
+from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
 from evalpipe.steps import ledger
 from evalpipe.steps.verdicts import rules_digest
+from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
@@ -107,6 +109,7 @@ class Context:
         key: Masking key.
         as_of: Day on which the run stands: it decides what is settled.
         engine: Where kernels run.
+        tombstones: Whom this home has erased.
     """
 
     settings: Settings
@@ -114,6 +117,7 @@ class Context:
     key: MaskingKey
     as_of: date
     engine: LocalEngine
+    tombstones: Tombstones = field(default_factory=Tombstones)
 
     @cached_property
     def lake(self) -> Lake:
@@ -262,22 +266,33 @@ def open_context(
     as_of: date | None = None,
     engine: LocalEngine | None = None,
     environ: Mapping[str, str] | None = None,
+    alone: bool = False,
 ) -> Iterator[Context]:
     """Open a home: make it if new, load criteria and key, start the engine.
+
+    Whoever has it open holds ``home.lock`` together with others; who takes bytes away holds it alone, so
+    that no step commits what it read before they went.
 
     Args:
         settings: Settings as loaded.
         as_of: Day on which the run stands; the last complete UTC day by default.
         engine: Where kernels run; a new one, closed on leaving, by default.
-        environ: Environment that may give the masking key; the process's own by default.
+        environ: Environment that may give the keys; the process's own by default.
+        alone: Wait until nobody else has the home open, and keep others out. A process that has it open
+            already would wait for itself.
 
     Yields:
         The open context.
     """
     settings = open_home(settings)
-    key = masking.keys.load_or_create(settings.key_file, os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    key = masking.keys.load_or_create(settings.key_file, environ)
     loaded = load_criteria(settings.criteria)
-    with nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
-        context = Context(settings, loaded, key, as_of or yesterday(), running)
+    with (
+        locked(settings.home / "home.lock", shared=not alone),
+        nullcontext(engine) if engine else LocalEngine(settings.workers) as running,
+    ):
+        erased = masking.tombstones.load(settings.tombstones, settings.tombstone_key_file, key, environ)
+        context = Context(settings, loaded, key, as_of or yesterday(), running, erased)
         context.lake.prepare()
         yield context

@@ -13,8 +13,11 @@ from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 
+import polars as pl
+
 from evalpipe import sources
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking.tombstones import Tombstones
 from evalpipe.sources import Batch, ReadOptions, Source, SourceFile, StoredObject
 from evalpipe.steps.context import Context
 from evalpipe.steps.intake import Intake
@@ -161,6 +164,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         digest_key=context.digest_key,
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
+        is_erased=context.tombstones,
     )
     with closing(Intake(context, found)) as intake:
         _land_new(context, intake, options, result)
@@ -172,7 +176,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
 
 def _land_new(context: Context, intake: Intake, options: ReadOptions, result: LandingResult) -> None:
     # What was read at these places before; nothing that lands below is at one of them twice.
-    before = context.landing.copies_at(_place_of(item) for item in intake.candidates) if intake.candidates else {}
+    before = _copies_before(context, [_place_of(item) for item in intake.candidates])
     bar = sink()
     bar.start("reading", sum(item.n_bytes for item in intake.candidates), "bytes")
     with closing(intake.fresh()) as fresh:
@@ -196,9 +200,9 @@ def _land_batches(
         files = task.batch.files
         is_new = context.landing.commit(
             staged,
-            files=[_landed_file(file, before) for file in files],
+            files=[_landed_file(file, before, context.tombstones, staged.hidden) for file in files],
             readers=context.readers,
-            landed_on=options.undated_day,
+            landed_on=datetime.now(UTC).date(),
         )
         for part in staged.parts if is_new else ():
             for name, rows in part.rows.items():
@@ -221,15 +225,27 @@ def _place_of(item: SourceFile | StoredObject) -> str:
     return item.uri or str(item.path.absolute())
 
 
-def _landed_file(file: SourceFile, before: Mapping[str, Sequence[LandedFile]]) -> LandedFile:
+def _copies_before(context: Context, places: Sequence[str]) -> dict[str, list[LandedFile]]:
+    """What was read at some places before; the index names a place by its path, or hides it after an erasure."""
+    named = {name: place for place in places for name in (place, context.tombstones.hide(place))}
+    out: dict[str, list[LandedFile]] = {}
+    for name, copies in (context.landing.copies_at(named) if named else {}).items():
+        out.setdefault(named[name], []).extend(copies)
+    return out
+
+
+def _landed_file(
+    file: SourceFile, before: Mapping[str, Sequence[LandedFile]], erased: Tombstones, hidden: frozenset[str]
+) -> LandedFile:
     """Index row of a new file, with the earlier copies that it begins with, or that could not be read then."""
-    copies = () if file.code else before.get(_place_of(file), ())
+    place = _place_of(file)
+    copies = () if file.code else before.get(place, ())
     grown_from = tuple(
         old.digest
         for old in copies
         if sources.is_unread(old.digest, old.n_bytes) or sources.begins_with(file, old.digest, old.n_bytes)
     )
-    return LandedFile(file.digest, file.n_bytes, _place_of(file), grown_from)
+    return LandedFile(file.digest, file.n_bytes, erased.hide(place) if file.digest in hidden else place, grown_from)
 
 
 def _weight_of(task: _Task) -> int:
@@ -244,7 +260,9 @@ def _parse_quietly(task: _Task) -> StagedBatch:
 def _parse(task: _Task) -> StagedBatch:
     """Parse one batch in a worker and stage its parts."""
     parts: list[LandedPart] = []
+    hidden: set[str] = set()
     for index, chunk in enumerate(sources.parse_batch(task.batch, task.options)):
         tables = {name: getattr(chunk, name) for name in LANDED}
         parts += stage_chunk(task.batch.digest, index, tables, task.folder)
-    return StagedBatch(task.batch.digest, tuple(parts), task.folder)
+        hidden |= set(chunk.files.filter(pl.col("source_file") == "")["file_id"])
+    return StagedBatch(task.batch.digest, tuple(parts), task.folder, frozenset(hidden))

@@ -41,11 +41,15 @@ _LAST: dict[Path, tuple[object, dict[date, DayInput]]] = {}
 
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
-    """A parsed batch whose parts are written but not indexed."""
+    """A parsed batch whose parts are written but not indexed.
+
+    ``hidden`` are the digests of files whose path must not be kept: all that they held was left out.
+    """
 
     digest: str
     parts: tuple[LandedPart, ...]
     folder: Path
+    hidden: frozenset[str] = frozenset()
 
 
 class Landing:
@@ -80,7 +84,7 @@ class Landing:
             batch: What :func:`stage_chunk` wrote.
             files: Every file in the batch.
             readers: Version of each reader, by name.
-            landed_on: UTC day of landing; undated sessions use it.
+            landed_on: UTC day of landing, from which its text is kept for so many days.
 
         Returns:
             Whether the batch was indexed: not where another process has landed the same files since
