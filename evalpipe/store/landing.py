@@ -5,8 +5,9 @@ parsing (``sources``), which of several parses and copies counts (``store/winner
 slices made from landing (``steps/raw.py``).
 
 A batch commits with one index entry, after its parts. Batches commit in order, so that a run that
-was killed plans the same remaining batches, and the lake ends with the same bytes. An entry is never
-written again, so what was read of it once stays true.
+was killed plans the same remaining batches, and the lake ends with the same bytes. Which files an entry
+names never changes; what is left of their rows does, where it was erased or has expired
+(``store/rewrite.py``).
 """
 
 from __future__ import annotations
@@ -115,8 +116,12 @@ class Landing:
             # What decides between copies of a session, so that no part is opened to find the winners.
             draft = staged / "copies.parquet"
             pl.concat(copies).write_parquet(draft, compression="zstd", compression_level=ZSTD_LEVEL)
-            moves.append((draft, self._copies(entry.batch)))
+            moves.append((draft, self.copies_path(entry.batch)))
         move_durably(moves)
+        self.write_entry(entry)
+
+    def write_entry(self, entry: Entry) -> None:
+        """Write an index entry; the caller holds the lock of the landing zone."""
         text = json.dumps({"layout": LAYOUT, **entry.to_json()}, sort_keys=True, indent=1)
         write_atomically(self._index / f"{entry.batch}.json", text)
 
@@ -165,9 +170,14 @@ class Landing:
         if not any(part.rows.get("sessions") for part in entry.parts):
             return []
         try:
-            return [_whole_rows(pl.read_parquet(self._copies(entry.batch)), entry.batch)]
+            return [_whole_rows(pl.read_parquet(self.copies_path(entry.batch)), entry.batch)]
         except (OSError, pl.exceptions.PolarsError):
-            raise _damaged(self._copies(entry.batch), self._index / f"{entry.batch}.json") from None
+            raise _damaged(self.copies_path(entry.batch), self._index / f"{entry.batch}.json") from None
+
+    def sessions_of_files(self) -> pl.DataFrame:
+        """``file_id, session_id`` of every copy of a session that was landed and not erased since."""
+        frames = [frame.select("file_id", "session_id") for entry in self.entries() for frame in self._copies_of(entry)]
+        return pl.concat([pl.DataFrame(schema={"file_id": pl.String, "session_id": pl.String}), *frames]).unique()
 
     # ---- reading
 
@@ -181,7 +191,8 @@ class Landing:
             self.path(day, stem, name).is_file() for stem in item.stems for name, n in item.rows[stem].items() if n
         )
 
-    def _copies(self, batch: str) -> Path:
+    def copies_path(self, batch: str) -> Path:
+        """Where what decides between copies of a session lies, for one batch."""
         return self._index / f"{batch}.copies.parquet"
 
 
@@ -245,7 +256,7 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             data = _conformed(contract, data, LANDED_ONLY.get(name, ()))
             rows[name] = data.height
             if name == "steps":
-                n_text_bytes = _text_bytes(data)
+                n_text_bytes = text_bytes(data)
             if name in ("files", "quarantine"):
                 told |= set(data["file_id"].unique())
             data.write_parquet(
@@ -281,7 +292,8 @@ def group_stems(day: DayInput, limit_bytes: int) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups]
 
 
-def _text_bytes(steps: pl.DataFrame) -> int:
+def text_bytes(steps: pl.DataFrame) -> int:
+    """Size of the text of some steps, by which parts are grouped into tasks."""
     text: Iterable[str] = ("text", "arguments", "output")
     total = steps.select(pl.sum_horizontal(pl.col(c).str.len_bytes().sum().fill_null(0) for c in text)).item()
     return int(total)
