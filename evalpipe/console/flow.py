@@ -16,7 +16,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.orchestration.runner import Runner, ranges
 from evalpipe.settings import Settings, peek_first_day
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import rejections
+from evalpipe.steps import erase, rejections
 from evalpipe.steps.analysis import stale_as_of_days, trailing_name
 from evalpipe.steps.context import Context, open_context, today, yesterday
 from evalpipe.steps.land import require_days_of_home, require_sources
@@ -49,7 +49,7 @@ def run_sources(
     undated_as: date | None,
     window: str,
 ) -> Summary:
-    """Land files, make every stale day, score, publish and report.
+    """Land files, make every stale day, score, publish and report; an erasure that was killed is ended first.
 
     Args:
         settings: Settings of the home.
@@ -65,6 +65,7 @@ def run_sources(
         require_days_of_home(first_day, undated_as, undated_as, "--undated-as")
     if days is not None:
         require_days_of_home(first_day, *days, "--days")
+    erase.resume(settings)
     runner.land(sources, undated_as).require()
     return make_days(settings, runner, days=days, window=window)
 
@@ -81,6 +82,7 @@ def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | N
     as_of = yesterday()
     if days is not None:
         require_days_of_home(peek_first_day(settings), *days, "days")
+    erase.resume(settings)
     summary = Summary(window=window)
     seen: set[date] = set()
     stale, left = _stale(settings, as_of, days), set[date]()

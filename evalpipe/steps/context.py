@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -26,7 +27,7 @@ from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import ledger
+from evalpipe.steps import ledger, seal
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
@@ -146,8 +147,11 @@ class Context:
 
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
-        if step == "masked" and not self.consent.is_empty():
-            return self._consent_inputs(self.lookup("raw", day))
+        if step == "masked":
+            # What is carried on of a sealed day is in no slice before it.
+            item = self._landed(day)
+            sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
+            return sealed if self.consent.is_empty() else {**sealed, **self._consent_inputs(self.lookup("raw", day))}
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
         return {}
@@ -174,6 +178,18 @@ class Context:
     @cached_property
     def _consent_known(self) -> dict[str, Mapping[str, str]]:
         """Inputs by content of a raw slice: a plan asks for every day several times."""
+        return {}
+
+    def _landed(self, day: date) -> DayInput | None:
+        """What was landed for a day. A plan asks for every day several times, so the index is looked at once."""
+        state = self.landing.state()
+        if self._inputs_known.get("state") != state:
+            self._inputs_known.update(state=state, inputs=self.landing.day_inputs())
+        found: DayInput | None = self._inputs_known["inputs"].get(day)
+        return found
+
+    @cached_property
+    def _inputs_known(self) -> dict[str, Any]:
         return {}
 
     @cached_property
@@ -234,7 +250,28 @@ class Context:
             for day, receipt in waiting_receipts(self.lake, self.landing, inputs).items()
             if not is_due(self, day, steps[day])
         }
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
+        found = plan(
+            receipts,
+            lambda step, day: seal.standing(self, step, day, inputs.get(day)),
+            self.versions,
+            as_of=self.as_of,
+            rejected=rejected,
+            damage=self.damage,
+        )
+        # What would have to be made from text that has expired is not made, however stale it is.
+        lost = set(seal.out_of_reach(self, found.stale, inputs))
+        return Plan({day: why for day, why in found.stale.items() if day not in lost})
+
+    def damage(self, manifest: Manifest) -> str | None:
+        """Why a slice must be made anew although its inputs are the same, or ``None``."""
+        from evalpipe.steps.withdrawal import withdrawn_later
+
+        if (what := self.lake.damage(manifest)) or manifest.key.step != "masked" or self.consent.is_empty():
+            return what
+        # The raw sessions that would tell whom a withdrawal concerns are gone on such a day.
+        day = manifest.key.day
+        is_sealed = seal.is_sealed("masked", self._landed(day))
+        return "consent was withdrawn" if is_sealed and not withdrawn_later(self, day).is_empty() else None
 
 
 def today() -> date:

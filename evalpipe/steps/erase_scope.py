@@ -19,6 +19,7 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.masking.tombstones import Subject, canonical
 from evalpipe.settings import Settings
 from evalpipe.steps.context import Context
+from evalpipe.store.expiry import known_tenants
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey
 from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS
 
@@ -189,7 +190,11 @@ def _user_tokens(context: Context, subject: Subject, raw: pl.DataFrame) -> set[s
         return {subject.user}
     # What is not there as logged any more is found by the token that its spelling would have had.
     spellings = {subject.user, canonical(subject.user)}
-    tenants = {"", *raw["tenant"].drop_nulls()} if subject.tenant is None else {subject.tenant}
+    tenants = (
+        {"", *raw["tenant"].drop_nulls(), *known_tenants(context.landing)}
+        if subject.tenant is None
+        else {subject.tenant}
+    )
     people = raw.select("user_id", "tenant").unique().drop_nulls("user_id")
     mine = {(u, t or "") for u, t in people.iter_rows() if canonical(u) == canonical(subject.user)}
     wanted = mine | {(u, t) for u in spellings for t in tenants}

@@ -20,6 +20,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.masking import MaskPlan
+from evalpipe.steps import seal
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import withdraw
@@ -75,6 +76,10 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
             raise EvalpipeError("LEAK_FOUND", f"day {day}: {stats['leak']['findings']}", where="masked")
         staged = [part for out in outs for part in out.staged]
         redactions = [out.redactions for out in outs if not out.redactions.is_empty()]
+        if seal.is_sealed("masked", inputs[day]):
+            carried, counts = seal.carried_masked(context, day, inputs[day])
+            staged += [*carried, *counts]
+            stats |= {seal.BASE_REDACTIONS: len(counts), seal.LIVE: list(inputs[day].live().stems)}
         if redactions:
             folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
             staged.append(stage_part("masked.redactions", _sum(pl.concat(redactions)), folder, "all"))

@@ -64,7 +64,9 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
     """
 
     def tasks_of(day: date) -> list[_Task]:
-        item = inputs[day]
+        item = inputs[day].live()
+        # What does not count is told by the index, also where all text of the day has expired.
+        groups = group_stems(item, context.settings.part_bytes) or ([()] if item.copies else [])
         folder = context.lake.staging_folder(context.versions.slice_key("raw", day))
         return [
             _Task(
@@ -76,7 +78,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 f"{index:05d}",
                 sum(item.n_text_bytes[stem] for stem in group),
             )
-            for index, group in enumerate(group_stems(item, context.settings.part_bytes))
+            for index, group in enumerate(groups)
         ]
 
     return run_days(

@@ -18,6 +18,7 @@ import polars as pl
 from evalpipe import masking
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
+from evalpipe.store.expiry import known_tenants
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
 
@@ -52,7 +53,7 @@ def withdrawn_later(context: Context, day: date) -> pl.Series:
     # A user's token depends on the tenant, and a row without one holds in every tenant.
     raw = context.lookup("raw", day)
     known = context.lake.read("raw.sessions", [raw], columns=["tenant"])["tenant"] if raw else none
-    tenants = sorted({tenant or "" for tenant in [*known, *gone["tenant"], ""]})
+    tenants = sorted({tenant or "" for tenant in [*known, *known_tenants(context.landing), *gone["tenant"], ""]})
     users, sources = set[str](), set[tuple[str, str | None]]()
     rekey = context.mask_plan.rekey
     for user, tenant, source in gone.select("user_id", "tenant", "source").iter_rows():

@@ -65,6 +65,7 @@ class Landing:
         self.root = root
         self._staging = staging
         self._known: dict[str, tuple[Mapping[str, str], frozenset[str]]] = {}
+        self._n_written = 0
 
     @property
     def _index(self) -> Path:
@@ -122,6 +123,7 @@ class Landing:
 
     def write_entry(self, entry: Entry) -> None:
         """Write an index entry; the caller holds the lock of the landing zone."""
+        self._n_written += 1
         text = json.dumps({"layout": LAYOUT, **entry.to_json()}, sort_keys=True, indent=1)
         write_atomically(self._index / f"{entry.batch}.json", text)
 
@@ -166,6 +168,10 @@ class Landing:
             _LAST[self.root] = last
         return dict(last[1])
 
+    def state(self) -> tuple[int, int]:
+        """Something that is another one once an entry was written, by this process or any."""
+        return self._n_written, self._index.stat().st_mtime_ns if self._index.exists() else 0
+
     def _copies_of(self, entry: Entry) -> list[pl.DataFrame]:
         if not any(part.rows.get("sessions") for part in entry.parts):
             return []
@@ -186,10 +192,9 @@ class Landing:
         return self.root / f"day={day}" / f"{stem}.{name}.parquet"
 
     def is_whole(self, day: date, item: DayInput) -> bool:
-        """Whether the landed text of a day is still there."""
-        return all(
-            self.path(day, stem, name).is_file() for stem in item.stems for name, n in item.rows[stem].items() if n
-        )
+        """Whether the landed text of a day is still there, but for what has expired."""
+        stems = item.live().stems
+        return all(self.path(day, stem, name).is_file() for stem in stems for name, n in item.rows[stem].items() if n)
 
     def copies_path(self, batch: str) -> Path:
         """Where what decides between copies of a session lies, for one batch."""

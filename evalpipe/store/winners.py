@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -42,6 +42,9 @@ COPY_SCHEMA = pl.Schema({
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(),
 })  # fmt: skip
+
+#: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
+RAW, TEXT, SNIPPETS = "raw", "text", "snippets"
 
 #: A copy in a part: session and number.
 Pick = tuple[str, int]
@@ -90,17 +93,23 @@ class LandedPart:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One index entry: a batch, its files, the readers that parsed it, and its parts."""
+    """One index entry: a batch, its files, the readers that parsed it, and its parts.
+
+    ``expired`` names what retention has taken away of the batch (:data:`RAW`, :data:`TEXT`,
+    :data:`SNIPPETS`); the entry stays, so that its files stay known and its sessions keep their place.
+    """
 
     batch: str
     readers: Mapping[str, str]
     landed_on: date
     files: tuple[LandedFile, ...]
     parts: tuple[LandedPart, ...]
+    expired: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """JSON form; :meth:`from_json` reads it back."""
         return {
+            **({"expired": list(self.expired)} if self.expired else {}),
             "batch": self.batch,
             "readers": dict(self.readers),
             "landed_on": self.landed_on.isoformat(),
@@ -115,7 +124,8 @@ class Entry:
         parts = tuple(
             LandedPart(stem, date.fromisoformat(day), rows, n, tuple(ids)) for stem, day, rows, n, ids in raw["parts"]
         )
-        return Entry(raw["batch"], raw["readers"], date.fromisoformat(raw["landed_on"]), files, parts)
+        landed_on, expired = date.fromisoformat(raw["landed_on"]), tuple(raw.get("expired", ()))
+        return Entry(raw["batch"], raw["readers"], landed_on, files, parts, expired)
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,8 @@ class DayInput:
         files: Files whose rows of ``files`` and ``quarantine`` each part contributes.
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
+        raw_gone: Parts that have expired: what was made of them lives in the later layers only.
+        text_gone: Parts of which the masked text has expired too.
     """
 
     stems: tuple[str, ...]
@@ -137,6 +149,12 @@ class DayInput:
     n_text_bytes: Mapping[str, int]
     rows: Mapping[str, Mapping[str, int]]
     copies: tuple[CopyRow, ...] = ()
+    raw_gone: frozenset[str] = frozenset()
+    text_gone: frozenset[str] = frozenset()
+
+    def live(self) -> DayInput:
+        """The same day with those parts only that are still there as logged."""
+        return replace(self, stems=tuple(s for s in self.stems if s not in self.raw_gone)) if self.raw_gone else self
 
     @cached_property
     def digest(self) -> str:
@@ -144,7 +162,8 @@ class DayInput:
         # A first copy goes by its session's id alone, as it did before there were others.
         named = {stem: [f"{one}#{copy}" if copy else one for one, copy in self.winners[stem]] for stem in self.stems}
         parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
-        return digest_of([*parts, list(self.copies)] if self.copies else parts)
+        gone = [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
+        return digest_of([*parts, list(self.copies), *gone] if self.copies or gone else parts)
 
 
 def superseded(entries: Iterable[Entry]) -> set[str]:
@@ -190,7 +209,8 @@ def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame]) -> dict[dat
             items = by_day[part.day]
             if files or (part.day, part.stem) in winners:
                 items.append((part, files))
-    return {day: _day_input(day, items, winners, copied.get(day, ())) for day, items in sorted(by_day.items())}
+    gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
+    return {day: _day_input(day, items, winners, copied.get(day, ()), gone_by) for day, items in sorted(by_day.items())}
 
 
 def _day_input(
@@ -198,15 +218,19 @@ def _day_input(
     items: list[tuple[LandedPart, tuple[str, ...]]],
     winners: Mapping[tuple[date, str], tuple[Pick, ...]],
     copies: tuple[CopyRow, ...],
+    gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
+    stems = tuple(part.stem for part, _ in items)
     return DayInput(
-        stems=tuple(part.stem for part, _ in items),
+        stems=stems,
         winners={part.stem: winners.get((day, part.stem), ()) for part, _ in items},
         files={part.stem: files for part, files in items},
         n_text_bytes={part.stem: part.n_text_bytes for part, _ in items},
         rows={part.stem: part.rows for part, _ in items},
         copies=copies,
+        raw_gone=frozenset(gone[RAW].intersection(stems)),
+        text_gone=frozenset(gone[TEXT].intersection(stems)),
     )
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import dagster as dg
 
 from evalpipe.contracts.tables import TABLES
-from evalpipe.orchestration.carry import kept_sources
+from evalpipe.orchestration.carry import coded, kept_sources
 from evalpipe.orchestration.metadata import definition_metadata, slice_metadata
 from evalpipe.orchestration.partitions import SINGLE_RUN, days_of
 from evalpipe.orchestration.resources import HomeResource
+from evalpipe.steps import erase
 from evalpipe.steps.context import Context
 from evalpipe.steps.land import land, parse_day
 from evalpipe.steps.masked import make_masked
@@ -57,7 +58,9 @@ class LandingConfig(dg.Config):
     description="Files that were not seen before, parsed once; their sessions wait by day for their slices.",
 )
 def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResult[Any]:
-    """Land new files."""
+    """Land new files, behind an erasure that was begun and killed."""
+    with coded():
+        erase.resume(home.settings())
     with home.open() as context:
         named = kept_sources(config.sources) if config.sources else context.settings.sources
         undated_as = parse_day(config.undated_as) if config.undated_as else None
