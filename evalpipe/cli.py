@@ -338,6 +338,15 @@ def erase(
 
 
 @app.command()
+def retention(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Take away text that has been kept for long enough (data/retention.toml); every run does so at its end."""
+    from evalpipe.console import erasure
+
+    with handled(as_json=as_json, debug=debug):
+        erasure.expire(_existing(home, None), as_json=as_json)
+
+
+@app.command()
 def doctor(home: Home = None, criteria: Criteria = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Look at a home: what is stale, what was refused, what is published."""
     from evalpipe.console import doctor as look

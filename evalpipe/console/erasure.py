@@ -13,6 +13,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import Settings
 from evalpipe.steps import erase as erase_step
+from evalpipe.steps import retention as retention_step
 from evalpipe.steps.context import open_context
 
 
@@ -54,3 +55,21 @@ def erase(settings: Settings, subject: Subject, *, dry_run: bool, as_json: bool)
     if not done.is_dry:
         show.line(f"{done.n_corrections:,} published numbers moved: analysis.corrections, reason 'erasure'.")
         show.line("Logs outside this home, ledgers, exports and backups are yours to erase (docs/privacy.md).")
+
+
+def expire(settings: Settings, *, as_json: bool) -> None:
+    """Take away what has expired and tell in counts what went.
+
+    Args:
+        settings: Settings of a home.
+        as_json: Print JSON for a script.
+    """
+    erase_step.resume(settings)
+    done = retention_step.enforce(settings)
+    if as_json:
+        days = [day.isoformat() for day in done.days] if done else []
+        print(json.dumps({"n_batches": done.n_batches if done else 0, "days": days}))
+    elif done is None:
+        show.line("Nothing has been kept for longer than it may be.")
+    else:
+        show.line(f"{done.n_batches:,} landed batches on {len(done.days):,} days: what has expired of them is gone.")

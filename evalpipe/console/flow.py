@@ -16,10 +16,11 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.orchestration.runner import Runner, ranges
 from evalpipe.settings import Settings, peek_first_day
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import erase, rejections
+from evalpipe.steps import erase, rejections, retention
 from evalpipe.steps.analysis import stale_as_of_days, trailing_name
 from evalpipe.steps.context import Context, open_context, today, yesterday
 from evalpipe.steps.land import require_days_of_home, require_sources
+from evalpipe.steps.seal import expired
 from evalpipe.store.lake import Lake
 
 
@@ -71,7 +72,7 @@ def run_sources(
 
 
 def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | None, window: str) -> Summary:
-    """Make stale days, score, publish and report.
+    """Make stale days, score, publish and report; then take away what has expired.
 
     Args:
         settings: Settings of the home.
@@ -103,8 +104,19 @@ def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | N
         raise EvalpipeError("CONTRACT_BROKEN", "days stay stale after they were made", where=f"{min(left)}")
     summary.days = sorted(seen - set(red))
     summary.red = {day: (entry["code"], entry["what"]) for day, entry in red.items()}
+    if days is not None:
+        summary.red |= _out_of_reach(settings, days, as_of)
     _score(settings, runner, summary, days, as_of)
+    if retention.is_due(settings):
+        runner.retention().require()
     return summary
+
+
+def _out_of_reach(settings: Settings, days: tuple[date, date], as_of: date) -> dict[date, tuple[str, str]]:
+    """Days that were asked for, and would have to be made from text that has expired."""
+    with open_context(settings, as_of=as_of) as context:
+        _, lost = retention.sealed_days(context)
+    return {day: (error.code, error.what) for day in lost if days[0] <= day <= days[1] for error in (expired(day),)}
 
 
 def _stale(settings: Settings, as_of: date, days: tuple[date, date] | None) -> set[date]:

@@ -13,7 +13,7 @@ from evalpipe.masking.canaries import (
     drop_canary_rows,
     plant_canaries,
 )
-from evalpipe.masking.consent import apply_consent, concerning, without_text
+from evalpipe.masking.consent import apply_consent, concerning, withdrawn, without_text
 from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
@@ -43,5 +43,6 @@ __all__ = [
     "plant_canaries",
     "ruleset_digest",
     "tombstones",
+    "withdrawn",
     "without_text",
 ]

@@ -93,10 +93,15 @@ def resume(settings: Settings) -> ErasureResult | None:
         settings: Settings of a home.
     """
     # Looked for before the home is opened alone, which waits for others.
-    if not record_path(settings).exists():
+    if not is_pending(settings):
         return None
     with open_context(settings, alone=True) as context:
         return go_on(context)
+
+
+def is_pending(settings: Settings) -> bool:
+    """Whether an erasure was begun and not ended."""
+    return record_path(settings).exists()
 
 
 def go_on(context: Context) -> ErasureResult | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evalpipe import sources
+from evalpipe import masking, sources
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.tombstones import Tombstones
 from evalpipe.sources import Batch, ReadOptions, Source, SourceFile, StoredObject
@@ -126,6 +126,7 @@ class _Task:
     batch: Batch
     options: ReadOptions
     folder: Path
+    consent: pl.DataFrame
 
 
 def require_sources(named: Sequence[Source]) -> None:
@@ -195,7 +196,7 @@ def _land_batches(
     before: Mapping[str, Sequence[LandedFile]],
     result: LandingResult,
 ) -> None:
-    tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest)) for batch in batches]
+    tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest), context.consent) for batch in batches]
     for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
         files = task.batch.files
         is_new = context.landing.commit(
@@ -263,6 +264,8 @@ def _parse(task: _Task) -> StagedBatch:
     hidden: set[str] = set()
     for index, chunk in enumerate(sources.parse_batch(task.batch, task.options)):
         tables = {name: getattr(chunk, name) for name in LANDED}
+        # What a person has withdrawn is not kept as logged either, not even until it expires.
+        tables["steps"] = masking.without_text(chunk.steps, masking.withdrawn(chunk.sessions, task.consent))
         parts += stage_chunk(task.batch.digest, index, tables, task.folder)
         hidden |= set(chunk.files.filter(pl.col("source_file") == "")["file_id"])
     return StagedBatch(task.batch.digest, tuple(parts), task.folder, frozenset(hidden))

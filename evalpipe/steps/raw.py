@@ -18,6 +18,7 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import TABLES
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.steps.withdrawal import forget_raw
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
 from evalpipe.store.winners import CopyRow, DayInput, Pick
@@ -62,6 +63,9 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
         What was made. A day whose files do not balance is refused (``ROWS_UNACCOUNTED``), and so is one
         whose landed text is gone (``INPUT_EXPIRED``): its old slice, if any, stays.
     """
+
+    days = list(days)
+    forget_raw(context, days, inputs)
 
     def tasks_of(day: date) -> list[_Task]:
         item = inputs[day].live()

@@ -50,7 +50,7 @@ def rewrite_landing(landing: Landing, change: Change, file: Callable[[LandedFile
                 n_parts += n
             copies = landing.copies_path(entry.batch)
             if copies.exists():
-                n_parts += _rewrite(copies, "raw.copies_index", change) is not None
+                n_parts += rewrite_part(copies, "raw.copies_index", change) is not None
             landing.write_entry(replace(entry, parts=tuple(parts), files=tuple(map(file, entry.files))))
             # Behind the entry, which until then names them.
             for path in emptied:
@@ -65,7 +65,7 @@ def _part(landing: Landing, part: LandedPart, change: Change) -> tuple[LandedPar
         path = landing.path(part.day, part.stem, name)
         if not rows.get(name) or not path.exists():
             continue
-        kept = _rewrite(path, f"raw.{name}", change)
+        kept = rewrite_part(path, f"raw.{name}", change)
         if kept is None:
             # A run that was killed may have written the part and not its entry.
             rows[name] = pl.scan_parquet(path).select(pl.len()).collect().item()
@@ -79,8 +79,17 @@ def _part(landing: Landing, part: LandedPart, change: Change) -> tuple[LandedPar
     return replace(part, rows=rows, n_text_bytes=n_text_bytes), emptied, n_written
 
 
-def _rewrite(path: Path, table: str, change: Change) -> pl.DataFrame | None:
-    """The rows that stay, written in the old ones' place; ``None`` where all stay."""
+def rewrite_part(path: Path, table: str, change: Change) -> pl.DataFrame | None:
+    """Write a landed part anew in its place, with the rows that stay.
+
+    Args:
+        path: The part.
+        table: Its table.
+        change: Rows that stay.
+
+    Returns:
+        The rows; ``None`` where all stay as they are.
+    """
     old = pl.read_parquet(path)
     new = change(table, old)
     if new is old or new.equals(old):

@@ -15,7 +15,7 @@ from evalpipe.orchestration.carry import coded, kept_sources
 from evalpipe.orchestration.metadata import definition_metadata, slice_metadata
 from evalpipe.orchestration.partitions import SINGLE_RUN, days_of
 from evalpipe.orchestration.resources import HomeResource
-from evalpipe.steps import erase
+from evalpipe.steps import erase, retention
 from evalpipe.steps.context import Context
 from evalpipe.steps.land import land, parse_day
 from evalpipe.steps.masked import make_masked
@@ -28,6 +28,7 @@ from evalpipe.store.winners import DayInput
 Make = Callable[[Context, list[date], Mapping[date, DayInput]], StepResult]
 
 LANDING = dg.AssetKey(["raw", "landing"])
+RETENTION = dg.AssetKey(["raw", "retention"])
 
 _KINDS = {"polars", "parquet"}
 
@@ -75,6 +76,26 @@ def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResu
             "quarantined": result.rows["quarantine"],
             "days": len(result.days),
         }
+    )
+
+
+@dg.asset(
+    key=RETENTION,
+    group_name="raw",
+    kinds={"parquet"},
+    backfill_policy=SINGLE_RUN,
+    description="Raw rows, masked text and snippets that have been kept for long enough (data/retention.toml) go.",
+)
+def raw_retention(home: HomeResource) -> dg.MaterializeResult[Any]:
+    """Take away what has expired, in every layer, behind an erasure that was begun and killed."""
+    with coded():
+        settings = home.settings()
+        erase.resume(settings)
+        done = retention.enforce(settings)
+    if done is None:
+        return dg.MaterializeResult(metadata={"state": "nothing is due", "batches": 0})
+    return dg.MaterializeResult(
+        metadata={"batches": done.n_batches, "days": len(done.days), "files_deleted": done.n_deleted}
     )
 
 
