@@ -24,6 +24,7 @@ from evalpipe.sources.lines import Block, line_blocks
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.readers.base import FileContext, Parser, Reader
 from evalpipe.sources.registry import HEAD_BYTES, sniff
+from evalpipe.sources.spool import SpoolOptions
 from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
 
 
@@ -111,29 +112,43 @@ def _read_sessions(
     member: Member, stream: Peeked, reader: Reader, ledger: Ledger, builder: ChunkBuilder
 ) -> Iterator[None]:
     folders = tuple(map(printable_name, ledger.file.path.parent.parts[-4:]))
-    context = FileContext(member.name or printable_name(ledger.file.path.name), folders)
-    parser = reader.parser(context)
+    options = ledger.options
+    name = member.name or printable_name(ledger.file.path.name)
+    parser = reader.parser(FileContext(name, folders, _spool_options(options)))
     rejected: dict[str, str] = {}
     last_line: dict[str, int] | None = None
+    n_spilled = 0
     for n_bytes, next_line in feed(member, stream, reader, parser, ledger):
         done: list[str] = []
         if reader.is_one_record_a_session:
             done = list(parser.sessions)
-        elif n_bytes > ledger.options.chunk_bytes and len(parser.sessions) > 1 and reader.session_key:
+        elif n_bytes > options.chunk_bytes and len(parser.sessions) > 1 and reader.session_key:
             # Much is held open: find out which sessions are over, instead of holding all to the end.
             if last_line is None:
                 last_line = _last_lines(member, reader.session_key, ledger)
             done = [key for key in parser.sessions if last_line.get(key, next_line) < next_line]
+        if options.spool is not None and n_bytes - n_spilled > options.held_bytes:
+            parser.spill()
+            n_spilled = n_bytes
         yield from _take(done, parser, reader, ledger, builder, rejected)
         ledger.flush(builder, is_end=False)
     n_empty = parser.close()
     ledger.n_kept -= n_empty
     ledger.n_noise += n_empty
-    yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected)
+    for _ in parser.rest():
+        yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected)
+        rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in parser.too_large)
+        parser.too_large.clear()
     if rejected:
-        _quarantine_rejected(member, reader, reader.parser(context), ledger, rejected)
+        _quarantine_rejected(member, reader, reader.parser(FileContext(name, folders)), ledger, rejected)
     if not ledger.n_sessions and not ledger.n_quarantined:
         ledger.quarantine_file("NO_SESSION")
+
+
+def _spool_options(options: ReadOptions) -> SpoolOptions | None:
+    if options.spool is None:
+        return None
+    return SpoolOptions(options.spool, options.held_bytes, options.max_session_bytes)
 
 
 def _take(
@@ -184,8 +199,7 @@ def _quarantine_rejected(
     with ExitStack() as stack:
         stream = member.reopen(stack)
         for _ in feed(member, stream, reader, parser, shadow, watch):
-            for session in parser.sessions.values():
-                session.rows.clear()
+            parser.forget()
     for session_id, code in rejected.items():
         if session_id not in placed:
             # Its records hold other sessions too, or do not name it: it stands there by itself.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -144,6 +144,7 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
         digest_key=context.digest_key,
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
+        max_session_bytes=context.settings.max_session_bytes,
     )
     tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest)) for batch in batches]
     bar = sink()
@@ -192,7 +193,9 @@ def _parse_quietly(task: _Task) -> StagedBatch:
 def _parse(task: _Task) -> StagedBatch:
     """Parse one batch in a worker and stage its parts."""
     parts: list[LandedPart] = []
-    for index, chunk in enumerate(sources.parse_batch(task.batch, task.options)):
+    task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    options = replace(task.options, spool=task.folder)
+    for index, chunk in enumerate(sources.parse_batch(task.batch, options)):
         tables = {name: getattr(chunk, name) for name in LANDED}
         parts += stage_chunk(task.batch.digest, index, tables, task.folder)
     return StagedBatch(task.batch.digest, tuple(parts), task.folder)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import orjson
 
 from evalpipe.sources.session import Session
+from evalpipe.sources.spool import SpoolOptions
 
 #: What ``feed`` says of a record besides a quarantine code.
 KEPT, NOISE = "kept", "noise"
@@ -35,12 +36,14 @@ class Parser(ABC):
     Attributes:
         sessions: Sessions seen so far, by the id in the log.
         current: The session that the last kept record went to.
+        too_large: Ids of sessions that are larger than can be held; the reading loop empties it.
     """
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
         self.sessions: dict[str, Session] = {}
         self.current: Session | None = None
+        self.too_large: list[str] = []
 
     @abstractmethod
     def feed(self, record: Record) -> str:
@@ -56,6 +59,18 @@ class Parser(ABC):
             Number of records that were kept and turn out to be noise, now that all are known.
         """
         return 0
+
+    def spill(self) -> None:  # noqa: B027, most formats hold sessions only
+        """Called when much was read since the last time: put what is gathered for later on disk."""
+
+    def forget(self) -> None:
+        """Let go of what sessions hold, where only what is said of further records is wanted."""
+        for session in self.sessions.values():
+            session.rows.clear()
+
+    def rest(self) -> Iterator[None]:
+        """Fill ``sessions`` with those that are left after :meth:`close`, as many at a time as can be held."""
+        yield
 
     def finish(self, session: Session) -> None:  # noqa: B027, most formats need nothing
         """Called once when no more records of the session will come."""
@@ -92,10 +107,12 @@ class FileContext:
     Attributes:
         name: File name, or path inside an archive.
         folders: Names of the folders above it, the innermost last; of an archive, above the archive.
+        spool: Where parsers put what they gather over the whole file; ``None`` to hold it in memory.
     """
 
     name: str
     folders: tuple[str, ...] = ()
+    spool: SpoolOptions | None = None
 
     @property
     def stem(self) -> str:
