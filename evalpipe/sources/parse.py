@@ -10,8 +10,7 @@ every file and archive member, whatever the bytes.
 from __future__ import annotations
 
 import gc
-import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 
@@ -19,8 +18,8 @@ from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.containers import open_file
 from evalpipe.sources.feed import feed
+from evalpipe.sources.holding import Holding
 from evalpipe.sources.ledger import Ledger
-from evalpipe.sources.lines import Block, line_blocks
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.readers.base import FileContext, Parser, Reader
 from evalpipe.sources.registry import HEAD_BYTES, sniff
@@ -114,31 +113,31 @@ def _read_sessions(
     folders = tuple(map(printable_name, ledger.file.path.parent.parts[-4:]))
     options = ledger.options
     name = member.name or printable_name(ledger.file.path.name)
-    parser = reader.parser(FileContext(name, folders, _spool_options(options)))
+    context = FileContext(name, folders, _spool_options(options))
+    parser = reader.parser(context)
+    holding = Holding(member, reader, ledger)
     rejected: dict[str, str] = {}
-    last_line: dict[str, int] | None = None
     n_spilled = 0
     for n_bytes, next_line in feed(member, stream, reader, parser, ledger):
-        done: list[str] = []
-        if reader.is_one_record_a_session:
-            done = list(parser.sessions)
-        elif n_bytes > options.chunk_bytes and len(parser.sessions) > 1 and reader.session_key:
-            # Much is held open: find out which sessions are over, instead of holding all to the end.
-            if last_line is None:
-                last_line = _last_lines(member, reader.session_key, ledger)
-            done = [key for key in parser.sessions if last_line.get(key, next_line) < next_line]
+        if holding.is_too_much(parser, n_bytes):
+            names = [session.session_id for session in parser.sessions.values()]
+            ledger.quarantine_all(stream, "SESSION_TOO_LARGE", names[0] if len(names) == 1 else "")
+            return
+        done = holding.over(parser, n_bytes, next_line)
         if options.spool is not None and n_bytes - n_spilled > options.held_bytes:
             parser.spill()
             n_spilled = n_bytes
-        yield from _take(done, parser, reader, ledger, builder, rejected)
+        yield from _take(done, parser, reader, ledger, builder, rejected, holding.put_off)
         ledger.flush(builder, is_end=False)
     n_empty = parser.close()
     ledger.n_kept -= n_empty
     ledger.n_noise += n_empty
     for _ in parser.rest():
-        yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected)
-        rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in parser.too_large)
-        parser.too_large.clear()
+        yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected, holding.put_off)
+    too_large = parser.too_large
+    for again, key in holding.second_reading(context, too_large):
+        yield from _take([key], again, reader, ledger, builder, rejected)
+    rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in too_large)
     if rejected:
         _quarantine_rejected(member, reader, reader.parser(FileContext(name, folders)), ledger, rejected)
     if not ledger.n_sessions and not ledger.n_quarantined:
@@ -152,7 +151,13 @@ def _spool_options(options: ReadOptions) -> SpoolOptions | None:
 
 
 def _take(
-    keys: list[str], parser: Parser, reader: Reader, ledger: Ledger, builder: ChunkBuilder, rejected: dict[str, str]
+    keys: list[str],
+    parser: Parser,
+    reader: Reader,
+    ledger: Ledger,
+    builder: ChunkBuilder,
+    rejected: dict[str, str],
+    put_off: Container[str] = (),
 ) -> Iterator[None]:
     """Move sessions that are whole from the parser to the builder."""
     for key in keys:
@@ -160,6 +165,8 @@ def _take(
         if session is parser.current:
             parser.current = None
         parser.finish(session)
+        if key in put_off:
+            continue
         dates = session.dates(ledger.options.undated_day)
         code = _out_of_range(dates[0].date(), ledger.options) if dates[2] else ""
         if code:
@@ -206,22 +213,3 @@ def _quarantine_rejected(
             ledger.n_read += 1
             place = f"{ledger.file.digest}/{ledger.member}/{session_id}".encode()
             ledger.quarantine(code, 0, 0, 0, ledger.digest(place), session_id)
-
-
-def _last_lines(member: Member, key: re.Pattern[bytes], ledger: Ledger) -> dict[str, int]:
-    """Number of the last line that names each session, by the id in the log.
-
-    A line may name ids in places that are not the session's own. That only keeps a session open
-    for longer, never closes it too early.
-    """
-    last: dict[bytes, int] = {}
-    with ExitStack() as stack:
-        try:
-            for block in line_blocks(member.reopen(stack), ledger.options.max_record_bytes, ledger.hasher):
-                if isinstance(block, Block):
-                    for number, line in enumerate(block.lines, block.number):
-                        for found in key.findall(line):
-                            last[found] = number
-        except STREAM_ERRORS:
-            return {}
-    return {found.decode("utf-8", "replace"): number for found, number in last.items()}

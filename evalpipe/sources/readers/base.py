@@ -45,6 +45,9 @@ class Parser(ABC):
         self.current: Session | None = None
         self.too_large: list[str] = []
 
+    #: Whether sessions are made after the last record only, from what was put on disk (see ``spill``).
+    is_gathering = False
+
     @abstractmethod
     def feed(self, record: Record) -> str:
         """Take one record; ``KEPT``, ``NOISE`` or a quarantine code."""
@@ -64,9 +67,13 @@ class Parser(ABC):
         """Called when much was read since the last time: put what is gathered for later on disk."""
 
     def forget(self) -> None:
-        """Let go of what sessions hold, where only what is said of further records is wanted."""
+        """Let go of all that is held, where only what is said of further records is wanted."""
         for session in self.sessions.values():
-            session.rows.clear()
+            self.empty(session)
+
+    def empty(self, session: Session) -> None:
+        """Let go of what a session holds, but for what decides whether further records are kept."""
+        session.rows.clear()
 
     def rest(self) -> Iterator[None]:
         """Fill ``sessions`` with those that are left after :meth:`close`, as many at a time as can be held."""
@@ -151,7 +158,8 @@ class Reader:
         lists: Top-level keys whose arrays hold records, for a document that is an object.
         header_key: Top-level key of the header of a document.
         is_one_record_a_session: Whether each record is a whole session.
-        session_key: Finds session ids in raw lines, where one file can hold many sessions.
+        session_key: Finds session ids in raw lines, where one file can hold many sessions and what a
+            line says depends on lines of its own session only.
         cut: For text: whether a line (without its end) begins a new record.
         array_key: For lines: a line that is an array is handed over as an object that holds it under
             this key. Empty: such lines are no records.

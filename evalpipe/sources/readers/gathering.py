@@ -19,6 +19,7 @@ class GatheringParser(Parser):
 
     #: Name of the source, set by each format.
     source = ""
+    is_gathering = True
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
