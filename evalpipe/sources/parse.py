@@ -27,12 +27,14 @@ from evalpipe.sources.spool import SpoolOptions
 from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
 
 
-def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
+def parse_batch(batch: Batch, options: ReadOptions, *, share: int = 0, n_shares: int = 1) -> Iterator[Chunk]:
     """Parse the files of a batch, one after the other, in bounded memory.
 
     Args:
         batch: Files from :func:`~evalpipe.sources.discover.plan_batches`.
         options: Dates, key and limits.
+        share, n_shares: Which share of the members of each file is read, where several workers read
+            one archive; a file that is no archive is wholly in the first.
 
     Yields:
         Chunks of about ``options.chunk_bytes`` of text. A session is whole in one chunk, and a
@@ -41,7 +43,7 @@ def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
     Raises:
         EvalpipeError: ``ROWS_UNACCOUNTED`` if a reader loses a record.
     """
-    chunks = _chunks(batch, options)
+    chunks = _chunks(batch, options, (share, n_shares))
     while True:
         with _collector_paused():
             chunk = next(chunks, None)
@@ -62,17 +64,19 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _chunks(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
+def _chunks(batch: Batch, options: ReadOptions, share: tuple[int, int]) -> Iterator[Chunk]:
     builder = ChunkBuilder(options)
     for file in batch.files:
-        for _ in _read_file(file, options, builder):
+        for _ in _read_file(file, options, builder, share):
             yield builder.build()
     if not builder.is_empty:
         yield builder.build()
 
 
-def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:
-    """Read one file into the builder; yields whenever the builder is full."""
+def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder, share: tuple[int, int]) -> Iterator[None]:
+    """Read one file, or a share of its members, into the builder; yields whenever the builder is full."""
+    if file.code and share[0] > 0:
+        return
     if file.code:
         ledger = Ledger(file, "", options)
         ledger.quarantine_file(file.code)
@@ -83,9 +87,13 @@ def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) ->
         try:
             for member in open_file(file.path, stack):
                 n_members += 1
+                if (n_members - 1) % share[1] != share[0]:
+                    continue
                 yield from _read_member(file, member, options, builder)
         except STREAM_ERRORS:
             # The file or the archive itself is broken here; members before this place were kept.
+            if share[0] > 0:
+                return
             ledger = Ledger(file, "(rest of the archive)" if n_members else "", options)
             ledger.quarantine_file("UNREADABLE_FILE")
             ledger.close(builder)

@@ -106,11 +106,18 @@ def sources_state(paths: Sequence[Path], still_since: datetime) -> tuple[str, in
     return digest_of(found), len(found)
 
 
+#: A large file may be an archive: workers share its members. A fixed number, so that the parts do not depend
+#: on the machine; and two, because each worker unpacks all of a compressed archive to find its share.
+_SHARES = 2
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     batch: Batch
     options: ReadOptions
     folder: Path
+    share: int
+    n_shares: int
 
 
 def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = None) -> LandingResult:
@@ -146,22 +153,27 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
         chunk_bytes=context.settings.part_bytes,
         max_session_bytes=context.settings.max_session_bytes,
     )
-    tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest)) for batch in batches]
+    tasks = [task for batch in batches for task in _tasks(context, batch, options)]
     bar = sink()
     bar.start("reading", result.n_bytes, "bytes")
-    for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
+    parts: list[LandedPart] = []
+    for task, found in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
+        parts += found
+        bar.advance("reading", _weight_of(task))
+        if task.share + 1 < task.n_shares:
+            continue
         is_new = context.landing.commit(
-            staged,
+            StagedBatch(task.batch.digest, tuple(parts), task.folder),
             files=[landed[file.digest] for file in task.batch.files],
             readers=context.readers,
             landed_on=landed_on,
         )
-        for part in staged.parts if is_new else ():
+        for part in parts if is_new else ():
             for name, rows in part.rows.items():
                 result.rows[name] += rows
             if part.rows.get("sessions"):
                 result.days.add(part.day)
-        bar.advance("reading", sum(file.n_bytes for file in task.batch.files))
+        parts = []
     bar.finish("reading")
     if result.n_bytes > _RESTART_BYTES:
         # Workers keep what their allocator once took; the next step starts with small ones.
@@ -181,21 +193,30 @@ def _landed_files(context: Context, fresh: Mapping[str, SourceFile]) -> dict[str
     return out
 
 
+def _tasks(context: Context, batch: Batch, options: ReadOptions) -> list[_Task]:
+    n_bytes = sum(file.n_bytes for file in batch.files)
+    n_shares = _SHARES if len(batch.files) == 1 and n_bytes > context.settings.batch_bytes else 1
+    folder = context.landing.staging_folder(batch.digest)
+    return [_Task(batch, options, folder, share, n_shares) for share in range(n_shares)]
+
+
 def _weight_of(task: _Task) -> int:
-    return sum(file.n_bytes for file in task.batch.files)
+    n_bytes = sum(file.n_bytes for file in task.batch.files)
+    return (task.share + 1) * n_bytes // task.n_shares - task.share * n_bytes // task.n_shares
 
 
-def _parse_quietly(task: _Task) -> StagedBatch:
-    staged: StagedBatch = run_quietly(_parse, task)
-    return staged
+def _parse_quietly(task: _Task) -> list[LandedPart]:
+    parts: list[LandedPart] = run_quietly(_parse, task)
+    return parts
 
 
-def _parse(task: _Task) -> StagedBatch:
-    """Parse one batch in a worker and stage its parts."""
+def _parse(task: _Task) -> list[LandedPart]:
+    """Parse one batch, or a share of it, in a worker and stage its parts."""
     parts: list[LandedPart] = []
     task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = replace(task.options, spool=task.folder)
-    for index, chunk in enumerate(sources.parse_batch(task.batch, options)):
+    chunks = sources.parse_batch(task.batch, options, share=task.share, n_shares=task.n_shares)
+    for index, chunk in enumerate(chunks):
         tables = {name: getattr(chunk, name) for name in LANDED}
-        parts += stage_chunk(task.batch.digest, index, tables, task.folder)
-    return StagedBatch(task.batch.digest, tuple(parts), task.folder)
+        parts += stage_chunk(task.batch.digest, index * task.n_shares + task.share, tables, task.folder)
+    return parts
