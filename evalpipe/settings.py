@@ -58,7 +58,7 @@ class Settings:
     batch_bytes: int = 32_000_000
     part_bytes: int = 12_000_000
     max_record_bytes: int = 64_000_000
-    max_session_bytes: int = 256_000_000
+    max_session_bytes: int = 128_000_000
     duckdb_memory: str = "512MB"
 
     # ---- places in the home

@@ -62,7 +62,7 @@ class ReadOptions:
     max_record_bytes: int = 64_000_000
     chunk_bytes: int = 64_000_000
     held_bytes: int = 32_000_000
-    max_session_bytes: int = 256_000_000
+    max_session_bytes: int = 128_000_000
     spool: Path | None = None
 
 
