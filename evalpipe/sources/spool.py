@@ -109,19 +109,29 @@ class Spool:
                 yield held, []
             return
         self.spill()
-        for partition in range(_PARTITIONS):
-            if self._n_bytes[partition]:
+        small: list[int] = []
+        for partition in filter(self._n_bytes.__getitem__, range(_PARTITIONS)):
+            if self._n_bytes[partition] > self._most(self._options):
                 yield from self._partition(partition, self._options)
                 self._pieces[partition] = []
+                continue
+            if sum(self._n_bytes[other] for other in (*small, partition)) > self._most(self._options):
+                yield self._loaded(small, frozenset(), self._options), []
+                small = []
+            small.append(partition)
+        if small:
+            yield self._loaded(small, frozenset(), self._options), []
         self._file.close()
         self._file = None
+
+    @staticmethod
+    def _most(options: SpoolOptions) -> int:
+        """Bytes that may be loaded together without a look at single keys."""
+        return min(options.partition_bytes, options.key_bytes)
 
     def _partition(
         self, partition: int, options: SpoolOptions
     ) -> Iterator[tuple[dict[str, list[Any]], list[Oversized]]]:
-        if self._n_bytes[partition] <= min(options.partition_bytes, options.key_bytes):
-            yield self._loaded(partition, frozenset(), options), []
-            return
         sizes: Counter[str] = Counter()
         for piece in self._read(partition, options):
             sizes.update({key: len(data) for key, data in piece.items()})
@@ -131,16 +141,16 @@ class Spool:
             yield {}, [Oversized(key, self._walk(partition, key, options)) for key in sorted(too_large)]
         if len(rest) < 2 or sum(sizes[key] for key in rest) <= options.partition_bytes:
             if rest:
-                yield self._loaded(partition, too_large, options), []
+                yield self._loaded([partition], too_large, options), []
             return
         finer = Spool(options, self._level + 1)
         for piece in self._read(partition, options):
             finer._write({key: data for key, data in piece.items() if key not in too_large}, options)
         yield from finer.groups()
 
-    def _loaded(self, partition: int, without: frozenset[str], options: SpoolOptions) -> dict[str, list[Any]]:
+    def _loaded(self, partitions: list[int], without: frozenset[str], options: SpoolOptions) -> dict[str, list[Any]]:
         loaded: dict[str, list[Any]] = {}
-        for piece in self._read(partition, options):
+        for piece in (piece for partition in partitions for piece in self._read(partition, options)):
             for key, data in piece.items():
                 if key not in without:
                     loaded.setdefault(key, []).extend(pickle.loads(data))
