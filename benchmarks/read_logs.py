@@ -75,7 +75,7 @@ def main() -> None:
         n_bytes = unpack(options.sources, folder)
         files = sorted(folder.iterdir())
         # Alternating, so that a busy machine slows both sides alike.
-        batches = plan_batches([fingerprint(path) for path in files], 1 << 28)
+        batches = list(plan_batches([fingerprint(path) for path in files], 1 << 28))
         pairs = [(cpu(partial(bare, files)), cpu(partial(parse, batches))) for _ in range(options.repeats)]
     finally:
         shutil.rmtree(folder)

@@ -59,7 +59,9 @@ def _root(
 
 @app.command()
 def run(
-    sources: Annotated[list[Path], typer.Argument(help="Log files or folders.")],
+    sources: Annotated[
+        list[str], typer.Argument(help="Log files, folders, quoted patterns ('logs/**/*.jsonl'), s3://bucket/prefix.")
+    ],
     home: Home = None,
     criteria: Criteria = None,
     days: Annotated[str | None, typer.Option("--days", help="Only days A..B (UTC days of a session's start).")] = None,

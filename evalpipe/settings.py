@@ -21,7 +21,7 @@ from typing import Any
 from evalpipe.contracts.errors import EvalpipeError
 
 #: Layout of a home; ``home.json`` holds it, so that no later version misreads an old home.
-HOME_LAYOUT = 2
+HOME_LAYOUT = 3
 SETTINGS_FILE = "evalpipe.toml"
 ENV_PREFIX = "EVALPIPE_"
 _MEMORY = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})? ?([KMGT]i?)?B", re.IGNORECASE)
@@ -33,7 +33,7 @@ class Settings:
 
     Attributes:
         home: Folder of lake, warehouse, reports and Dagster's own files.
-        sources: Files or folders that the nightly job reads.
+        sources: Files, folders, patterns and prefixes of buckets that the nightly job reads.
         criteria: Name of a criteria file in ``data/criteria``, or a path.
         prices: Price table of models in place of the shipped one; empty for that.
         assignments: Assignment ledger (CSV, JSON lines or Parquet); empty for none.
@@ -157,7 +157,7 @@ def _typed(name: str, value: object) -> Any:
     try:
         if isinstance(default, tuple):
             if isinstance(value, str):
-                return tuple(part for part in value.split(os.pathsep) if part)
+                return _split(value)
             if isinstance(value, list) and all(isinstance(item, str) for item in value):
                 return tuple(value)
             raise ValueError("must be a list of strings")
@@ -174,6 +174,23 @@ def _typed(name: str, value: object) -> Any:
         return value
     except ValueError as error:
         raise EvalpipeError("SETTINGS_INVALID", str(error), where=name) from None
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """Sources in one variable of the environment, between the separators of the system's paths.
+
+    A colon in ``s3://``, or in the address of an endpoint in a query, separates nothing.
+    """
+    found: list[str] = []
+    for part in text.split(os.pathsep):
+        last = found[-1] if found else ""
+        is_scheme = part.startswith("//") and re.search(r"(^s3|=https?)$", last) is not None
+        is_port = re.search(r"[?&]endpoint=[^&]+$", last) is not None and re.match(r"\d+(/|&|$)", part) is not None
+        if is_scheme or is_port:
+            found[-1] += os.pathsep + part
+        elif part:
+            found.append(part)
+    return tuple(found)
 
 
 def _day(value: object) -> date:

@@ -103,3 +103,22 @@ def test_another_layout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "home.json").write_text(json.dumps({"layout": 99, "first_day": "2026-01-01"}))
     with pytest.raises(EvalpipeError, match=r"HOME_INCOMPATIBLE.*layout 99"):
         open_home(Settings(home=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("/var/log/agents", ("/var/log/agents",)),
+        ("/var/log/a::/b/*.jsonl", ("/var/log/a", "/b/*.jsonl")),
+        ("s3://logs/a:/b:s3://logs/c", ("s3://logs/a", "/b", "s3://logs/c")),
+        (
+            "/b:s3://logs/a?region=x&endpoint=http://host:9000:s3://logs/c:2026",
+            ("/b", "s3://logs/a?region=x&endpoint=http://host:9000", "s3://logs/c", "2026"),
+        ),
+        ("s3://logs/a?endpoint=https://host:/b", ("s3://logs/a?endpoint=https://host", "/b")),
+    ],
+)
+def test_sources_of_the_environment_are_separated_as_paths_are(
+    tmp_path: Path, text: str, sources: tuple[str, ...]
+) -> None:
+    assert load(folder=tmp_path, environ={"EVALPIPE_SOURCES": text}).sources == sources

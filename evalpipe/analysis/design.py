@@ -6,12 +6,14 @@ belong here: their statistics (``inference``) or their rows (``diagnostics.py``)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evalpipe.analysis.ledger import SHARE_TOLERANCE
 from evalpipe.analysis.population import EPOCH, Population, mergeable_parents
 from evalpipe.analysis.stamp import digest
 from evalpipe.criteria.model import EstimandCriteria
@@ -22,9 +24,11 @@ from evalpipe.inference import Check, Options, Sample, design_checks
 COVARIATES = ("language",)
 #: Permutations of a balance test among users; its limit of 0.01 needs no more.
 CHECK_PERMUTATIONS = 1_999
-#: By how much the logged probabilities of an epoch may miss 1 and still be the whole lottery.
-SHARE_TOLERANCE = 0.02
 _SAME = 1e-6
+
+#: Checks that contradict an assignment at random. Where none was claimed a failed one tells what a
+#: difference between versions may come from, and a gate does not decide on it either.
+CONTRADICTING = ("srm", "balance", "multiple_exposure", "non_compliance")
 
 Floats = NDArray[np.float64]
 
@@ -35,21 +39,24 @@ class Examined:
 
     Attributes:
         design: Design that may be assumed.
-        failed: Names of the failed checks, which are the reasons on every row.
+        failed: Names of the failed checks, which are the reasons on every row and make it suspect.
+        noted: Names of checks that did not pass where nothing was said to be random: reasons, no more.
         checks: All checks, passed ones included, that of the assignment first.
     """
 
     design: str
     failed: tuple[str, ...]
+    noted: tuple[str, ...]
     checks: tuple[Check, ...]
 
 
-def examine(population: Population, estimand: EstimandCriteria) -> Examined:
+def examine(population: Population, estimand: EstimandCriteria, known: Sequence[Check] = ()) -> Examined:
     """Check the design of a window on all of its sessions, whatever their outcomes.
 
     Args:
         population: Sessions of the window.
         estimand: Declared design, and who is compared.
+        known: Checks that the assignment ledger allows (``ledger.py``).
 
     Returns:
         The design that may be assumed. A log that says users were assigned overrules a declared
@@ -59,7 +66,7 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
     """
     declared = _declared(population, estimand.design)
     if not population.n:
-        return Examined(declared, (), ())
+        return Examined(declared, (), (), ())
     enough = np.bincount(population.version, minlength=len(population.versions)) >= estimand.min_sessions_per_version
     use = enough[population.version]
     shares, why = _shares(population, enough)
@@ -83,10 +90,17 @@ def examine(population: Population, estimand: EstimandCriteria) -> Examined:
         parents=mergeable_parents(population, estimand.min_sessions_per_version),
     )
     covariates = {name: population.codes_of(name)[use] for name in COVARIATES}
-    report = design_checks(sample, options, shares=shares, covariates=covariates)
-    failed = tuple(dict.fromkeys(check.check for check in report.checks if check.status == "suspect"))
-    checks = (_assignment(population, estimand.design, declared, why), *report.checks)
-    return Examined(report.design, failed if report.is_suspect else (), checks)
+    report = design_checks(sample, options, shares=shares, covariates=covariates, known=known)
+    failed = _names(report.checks, "suspect")
+    noted = _names(report.checks, "inconclusive") if declared == "observational" else ()
+    is_told = any(check.check == "srm" for check in known)
+    checks = (_assignment(population, estimand.design, declared, "" if is_told else why), *report.checks)
+    return Examined(report.design, failed, noted, checks)
+
+
+def _names(checks: tuple[Check, ...], status: str) -> tuple[str, ...]:
+    found = (check.check for check in checks if check.status == status and check.check in CONTRADICTING)
+    return tuple(dict.fromkeys(found))
 
 
 def _declared(population: Population, declared: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from evalpipe.analysis.design import CONTRADICTING
 from evalpipe.analysis.measurement import require_one_measurement
 from evalpipe.analysis.population import ALL
 from evalpipe.analysis.scorecard import require_versions
@@ -127,6 +128,7 @@ def _blockers(rows: pl.DataFrame, criteria: Criteria) -> list[str]:
     for status, reasons, share in rows.select("status", "reasons", "support_share").iter_rows():
         if status in ("suspect", "unavailable"):
             found += [status, *reasons]
+        found += [code for code in reasons if code in CONTRADICTING]
         if share is not None and share < criteria.estimand.min_support_share:
             found.append("low_support")
     return list(dict.fromkeys(found))

@@ -74,6 +74,8 @@ class Basis:
     design: str
     #: Names of the design checks that failed; empty when the design holds.
     failed_checks: tuple[str, ...]
+    #: Names of those that did not pass in a design that claims nothing: told on every row.
+    noted_checks: tuple[str, ...]
 
 
 def net_improvement_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
@@ -187,6 +189,8 @@ def _standing(scored: Scored, basis: Basis) -> tuple[list[str], list[list[str]]]
             reasons.append("underpowered")
         if basis.failed_checks and status != "unavailable":
             status, reasons = "suspect", [*reasons, *basis.failed_checks]
+        elif status != "unavailable":
+            reasons += basis.noted_checks
         if scored.comparison is not None and status != "unavailable":
             reasons += [code for code in scored.comparison.test_reasons if code != _TOLD_BY_COUNT]
         statuses.append(status)

@@ -15,6 +15,7 @@ import polars as pl
 from evalpipe.analysis.design import Examined, examine
 from evalpipe.analysis.diagnostics import diagnostics_rows
 from evalpipe.analysis.groups import Group, support_groups
+from evalpipe.analysis.ledger import ledger_checks
 from evalpipe.analysis.measurement import require_one_measurement
 from evalpipe.analysis.outcomes import Pair, check_outcomes, read_pair
 from evalpipe.analysis.population import ALL, Bools, Codes, Population, encode, mergeable_parents
@@ -33,6 +34,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS, NET_IMPROVEMENT, PAIRS, STRATA
+from evalpipe.contracts.tables.signals import ROUTING_ARMS
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference import Options, Sample, compare
 
@@ -53,6 +55,7 @@ def score(
     window: str,
     window_start: date,
     window_end: date,
+    arms: pl.DataFrame | None = None,
 ) -> dict[str, pl.DataFrame]:
     """Score a window of sessions under criteria.
 
@@ -63,6 +66,7 @@ def score(
         as_of: Day the window belongs to.
         window: Name of the window, such as ``28d`` or ``all``.
         window_start, window_end: Its first and last day, both inclusive.
+        arms: ``signals.routing_arms`` of these days: arms of the assignment ledger; none without one.
 
     Returns:
         ``analysis.net_improvement``, ``pairs``, ``strata`` and ``diagnostics`` by full name, each
@@ -73,14 +77,16 @@ def score(
             ``INVALID_OUTCOMES`` if a value is not legal.
     """
     _require_measurement(outcomes, criteria)
-    inside = outcomes.filter(pl.col("day").is_between(window_start, window_end))
+    inside = outcomes.filter(_within(window_start, window_end))
     settled = inside.filter(pl.col("is_settled"))
     check_outcomes(settled, criteria.estimand.metrics)
     stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
     estimand = criteria.estimand
     population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices)
-    examined = examine(population, estimand)
-    basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed)
+    arms = render.empty(ROUTING_ARMS) if arms is None else arms.filter(_within(window_start, window_end))
+    assigned = ledger_checks(settled, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
+    examined = examine(population, estimand, assigned)
+    basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed, examined.noted)
     parents = mergeable_parents(population, estimand.min_sessions_per_version)
     scored: list[Scored] = []
     for metric in estimand.metrics if population.n else ():
@@ -106,6 +112,10 @@ def score(
             DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups)]
         ),
     }
+
+
+def _within(start: date, end: date) -> pl.Expr:
+    return pl.col("day").is_between(start, end)
 
 
 def replicates(metric: str, slice_name: str, criteria: Criteria) -> int:

@@ -19,7 +19,7 @@ from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import rejections
 from evalpipe.steps.analysis import stale_as_of_days, trailing_name
 from evalpipe.steps.context import Context, open_context, today, yesterday
-from evalpipe.steps.land import require_days_of_home
+from evalpipe.steps.land import require_days_of_home, require_sources
 from evalpipe.store.lake import Lake
 
 
@@ -43,7 +43,7 @@ class Summary:
 def run_sources(
     settings: Settings,
     runner: Runner,
-    paths: Sequence[Path],
+    sources: Sequence[str | Path],
     *,
     days: tuple[date, date] | None,
     undated_as: date | None,
@@ -54,20 +54,18 @@ def run_sources(
     Args:
         settings: Settings of the home.
         runner: Runs jobs of that home.
-        paths: Files or folders.
+        sources: Files, folders, patterns, or prefixes of a bucket.
         days: Restrict to days from A to B.
         undated_as: Day for sessions without a date.
         window: ``all``, or a number of days such as ``28d``.
     """
-    for path in paths:
-        if not path.exists():
-            raise EvalpipeError("SOURCE_NOT_FOUND", "no file or folder of that name", where=str(path))
+    require_sources(sources)
     first_day = peek_first_day(settings)
     if undated_as is not None:
         require_days_of_home(first_day, undated_as, undated_as, "--undated-as")
     if days is not None:
         require_days_of_home(first_day, *days, "--days")
-    runner.land(paths, undated_as).require()
+    runner.land(sources, undated_as).require()
     return make_days(settings, runner, days=days, window=window)
 
 

@@ -47,13 +47,13 @@ _BY_CODE = "SELECT code, source AS format, count(*)::BIGINT AS records FROM mask
 _PLACES = 15
 
 
-def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_json: bool) -> int:
+def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path], as_json: bool) -> int:
     """What was read, what was refused, the answer, and where the report lies.
 
     Args:
         settings: Settings of the home.
         done: What the run did.
-        sources: Files or folders that were to be read; none for a run over what had landed.
+        sources: What was to be read; none for a run over what had landed.
         as_json: Print JSON for a script; it names no file.
 
     Returns:
@@ -64,12 +64,13 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_
     codes = warehouse.query(_BY_CODE).to_dicts()
     for row in codes:
         row["fix"] = QUARANTINE_CODES[str(row["code"])].fix
-    answer, page, groups = _answer(settings, done, n_sessions=sum(row["sessions"] for row in formats))
+    answer, page, groups, assigned = _answer(settings, done, n_sessions=sum(row["sessions"] for row in formats))
     red = {day.isoformat(): {"code": code, "what": what} for day, (code, what) in sorted(done.red.items())}
     with open_context(settings) as context:
         days = _days_with_sessions(context, done.days)
-        is_nothing = bool(sources) and found.holds_no_session(context, sources)
-        places = found.unread(context, sources) if sources and not as_json else []
+        files = found.locate(sources)
+        is_nothing = bool(sources) and found.holds_no_session(context, files)
+        places = found.unread(context, files, sources) if files and not as_json else []
     nothing = ERROR_CODES["NOTHING_READ"]
     if as_json:
         shown = {
@@ -80,6 +81,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_
             "as_of": done.as_of.isoformat() if done.as_of else None,
             "window": done.window,
             "headline": answer,
+            "assignment": assigned,
             "groups": groups,
             "report": page,
         }
@@ -102,6 +104,8 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[Path], as_
         show.show_error(EvalpipeError(nothing.name, "no file there holds a session that could be read.", where=where))
         return int(nothing.exit)
     show.line(f"Answer: {answer}")
+    if assigned:
+        show.line(f"Assignment: {assigned}")
     _show_groups(groups)
     if page:
         show.line(f"Report: {page}")
@@ -156,16 +160,25 @@ def _places(unread: Sequence[found.Unread]) -> None:
         show.line("  To map a format of your own: docs/formats.md, 'A format that is not listed'.")
 
 
-def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> tuple[str, str | None, list[dict[str, Any]]]:
+#: Headline, path of the report, groups, and what is known of the assignment.
+_Answer = tuple[str, str | None, list[dict[str, Any]], str | None]
+
+
+def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> _Answer:
     if n_sessions == 0:
-        return "No comparison: this home holds no session.", None, []
+        return "No comparison: this home holds no session.", None, [], None
     if done.as_of is None:
-        return "No comparison: no day is settled yet (outcomes look three days ahead).", None, []
+        return "No comparison: no day is settled yet (outcomes look three days ahead).", None, [], None
     with open_context(settings) as context:
         if analysis_step.latest(context) is None:
-            return "No comparison: no session can be scored yet.", None, []
+            return "No comparison: no session can be scored yet.", None, [], None
         made = make_report(context, window=done.window)
-    return report_module.headline(made.report), str(made.html), report_module.groups(made.report)
+    return (
+        report_module.headline(made.report),
+        str(made.html),
+        report_module.groups(made.report),
+        report_module.assignment(made.report),
+    )
 
 
 def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json: bool) -> int:

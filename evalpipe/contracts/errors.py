@@ -141,7 +141,25 @@ ERROR_CODES = _codes(
         "Mend the row named, in the form of data/prices.toml.",
         Exit.USAGE,
     ),
-    Code("SOURCE_NOT_FOUND", "A source path does not exist.", "Check the path.", Exit.USAGE),
+    Code(
+        "SOURCE_NOT_FOUND",
+        "A source does not exist, or its pattern matches nothing.",
+        "Check the path, bucket or pattern; quote a pattern, so that the shell leaves it alone.",
+        Exit.USAGE,
+    ),
+    Code(
+        "SOURCE_DENIED",
+        "An object store does not let these credentials list or read a source.",
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, of a user who may s3:ListBucket and "
+        "s3:GetObject; a public bucket takes ?anonymous=true.",
+        Exit.USAGE,
+    ),
+    Code(
+        "SOURCE_UNREACHABLE",
+        "An object store could not be reached, or answered with an error; what was landed before stays.",
+        "Check AWS_ENDPOINT_URL, AWS_REGION and the network, then run again.",
+        Exit.USAGE,
+    ),
     Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
     Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),
     Code("CRITERIA_INVALID", "The criteria file breaks a rule.", "Mend the named key.", Exit.USAGE),

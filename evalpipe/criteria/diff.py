@@ -6,11 +6,11 @@ two files that differ in comments and order only are the same criteria.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.model import TASK_TYPE_TESTS, Criteria
 
 BREAKS_SERIES = "breaks_series"
 BRIDGE = "bridge"
@@ -55,7 +55,7 @@ def diff(old: Criteria, new: Criteria) -> list[Change]:
     """
     before, after = _flat(old), _flat(new)
     changes = [
-        Change(path, before.get(path), after.get(path), EFFECTS[path.split(".", 1)[0]])
+        Change(path, before.get(path), after.get(path), _effect(path))
         for path in before.keys() | after.keys()
         if before.get(path) != after.get(path)
     ]
@@ -63,10 +63,23 @@ def diff(old: Criteria, new: Criteria) -> list[Change]:
     return sorted(changes, key=lambda change: (order.index(change.effect), change.path))
 
 
+def _effect(path: str) -> str:
+    is_test = path.startswith("extraction.task_types.") and path.rsplit(".", 1)[1] in TASK_TYPE_TESTS
+    return NONE if is_test else EFFECTS[path.split(".", 1)[0]]
+
+
 def _flat(criteria: Criteria) -> dict[str, Any]:
     value = asdict(criteria)
-    value["gates"] = {gate["name"]: {k: v for k, v in gate.items() if k != "name"} for gate in value["gates"]}
+    value["gates"] = _named(value["gates"])
+    types = value["extraction"]["task_types"]
+    # The first type that holds wins, so their order says something too.
+    order = {"order": tuple(row["name"] for row in types)} if types else {}
+    value["extraction"]["task_types"] = _named(types) | order
     return dict(_leaves("", value))
+
+
+def _named(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {row["name"]: {k: v for k, v in row.items() if k != "name"} for row in rows}
 
 
 def _leaves(prefix: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from evalpipe.criteria.model import (
     GateCriterion,
     MaskingCriteria,
     OutcomesCriteria,
+    TaskType,
 )
 from evalpipe.criteria.rules import nearest
 from evalpipe.criteria.validate import problems
@@ -82,12 +83,19 @@ def build(data: Mapping[str, Any], *, extractors: str) -> Criteria:
         version=data["version"],
         description=data.get("description", ""),
         masking=MaskingCriteria(**_fields(MaskingCriteria, data["masking"])),
-        extraction=ExtractionCriteria(**_fields(ExtractionCriteria, data["extraction"])),
+        extraction=_extraction(data["extraction"]),
         outcomes=OutcomesCriteria(**outcomes),
         estimand=EstimandCriteria(**_fields(EstimandCriteria, data["estimand"])),
         gates=tuple(GateCriterion(**_fields(GateCriterion, gate)) for gate in data.get("gates", [])),
         extractors=extractors,
     )
+
+
+def _extraction(values: Mapping[str, Any]) -> ExtractionCriteria:
+    types = [
+        TaskType(**{key: _normal(None, item) for key, item in row.items()}) for row in values.get("task_types", [])
+    ]
+    return ExtractionCriteria(**_fields(ExtractionCriteria, {**values, "task_types": types}))
 
 
 def _fields(model: type, values: Mapping[str, Any]) -> dict[str, Any]:

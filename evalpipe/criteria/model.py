@@ -21,6 +21,34 @@ class MaskingCriteria:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskType:
+    """A kind of work finer than a scenario, told from what was there before the agent acted.
+
+    Attributes:
+        name: Its value in ``task_type``.
+        text, unless: Patterns over the first message of a person: any of the first, none of the second.
+        tools: Patterns over the names of tools offered, of which any holds.
+        scenario: Scenarios in which it occurs; any if empty.
+        needs_workspace: Whether there must be a working folder.
+        examples, counterexamples: First messages that ``text`` and ``unless`` must take and leave. They
+            are tests of the rule and no part of any hash of what is measured.
+    """
+
+    name: str
+    text: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    scenario: tuple[str, ...] = ()
+    needs_workspace: bool = False
+    examples: tuple[str, ...] = ()
+    counterexamples: tuple[str, ...] = ()
+
+
+#: Keys of a task type that test its rule and decide nothing.
+TASK_TYPE_TESTS = ("examples", "counterexamples")
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractionCriteria:
     """What is observed in a session."""
 
@@ -29,6 +57,7 @@ class ExtractionCriteria:
     snippet_chars: int
     self_fix_steps: int
     retry_loop_length: int
+    task_types: tuple[TaskType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +129,12 @@ class Criteria:
         if section == "gates":
             return _digest([asdict(gate) for gate in self.gates])
         value = asdict(getattr(self, section))
-        return _digest([value, self.extractors] if section == "extraction" else value)
+        if section == "extraction":
+            for task_type in value["task_types"]:
+                for key in TASK_TYPE_TESTS:
+                    del task_type[key]
+            return _digest([value, self.extractors])
+        return _digest(value)
 
     @property
     def measurement(self) -> str:

@@ -11,13 +11,14 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from evalpipe.contracts import metrics, signals
 from evalpipe.contracts.model import Timing
 from evalpipe.contracts.tables import analysis
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
+from evalpipe.criteria.problem import Problem
+from evalpipe.criteria.task_types import task_type_rules
 
 COMPARE_BY = ("agent", "agent_release", "model")
 REFERENCES = ("uniform", "stratum_mean", "control_pool", "loo_uniform")
@@ -61,15 +62,6 @@ NOT_STRATA: dict[str, str] = {
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _NAME_FIX = "Use letters, digits, '_', '.' and '-'."
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One broken rule: the dotted key, what is wrong in one sentence, and how to mend it."""
-
-    key: str
-    what: str
-    fix: str
 
 
 Rule = Callable[[Mapping[str, Any]], Iterator[Problem]]
@@ -230,4 +222,4 @@ def _margin(key: str, gate: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key, what, "Write 0.05 for 5 percentage points.")
 
 
-RULES: tuple[Rule, ...] = (_names, _ranges, _estimand, _weights, _strata, _metrics, _gates)
+RULES: tuple[Rule, ...] = (_names, _ranges, task_type_rules, _estimand, _weights, _strata, _metrics, _gates)

@@ -18,8 +18,11 @@ from evalpipe.criteria.model import (
     GateCriterion,
     MaskingCriteria,
     OutcomesCriteria,
+    TaskType,
 )
-from evalpipe.criteria.rules import RULES, Problem, nearest
+from evalpipe.criteria.problem import Problem
+from evalpipe.criteria.rules import RULES, nearest
+from evalpipe.criteria.task_types import refused_evidence
 
 SECTIONS: dict[str, type] = {
     "masking": MaskingCriteria,
@@ -30,6 +33,7 @@ SECTIONS: dict[str, type] = {
 TEXTS = ("name", "version", "description")
 TOP_KEYS = (*TEXTS, *SECTIONS, "gates")
 OPTIONAL = ("description", "gates")
+TASK_TYPES = "extraction.task_types"
 
 _WORDS: dict[object, str] = {
     str: "a string",
@@ -77,24 +81,56 @@ def _shape(data: Mapping[str, Any]) -> Iterator[Problem]:
     for section, model in SECTIONS.items():
         values = data.get(section)
         if isinstance(values, dict):
-            yield from _typed(section, values, model)
+            yield from _typed(section, values, model, lists=("task_types",))
         elif section in data:
             yield Problem(section, "The key is not a table.", f"Open it with the line [{section}].")
     gates = data.get("gates", [])
-    if not isinstance(gates, list) or not all(isinstance(gate, dict) for gate in gates):
+    if not _is_tables(gates):
         yield Problem("gates", "The key is not a list of tables.", "Open each gate with [[gates]].")
+    else:
+        for index, gate in enumerate(gates):
+            yield from _typed(f"gates[{index}]", gate, GateCriterion)
+    yield from _task_types(data)
+
+
+def _task_types(data: Mapping[str, Any]) -> Iterator[Problem]:
+    extraction = data.get("extraction")
+    types = extraction.get("task_types", []) if isinstance(extraction, dict) else []
+    if not _is_tables(types):
+        yield Problem(TASK_TYPES, "The key is not a list of tables.", f"Open each task type with [[{TASK_TYPES}]].")
         return
-    for index, gate in enumerate(gates):
-        yield from _typed(f"gates[{index}]", gate, GateCriterion)
+    for index, row in enumerate(types):
+        # Evidence that a version changes is refused with its reason, not as a word that is misspelled.
+        told = list(refused_evidence(f"{TASK_TYPES}[{index}]", row))
+        yield from told
+        known = {
+            key: value for key, value in row.items() if f"{TASK_TYPES}[{index}].{key}" not in {p.key for p in told}
+        }
+        yield from _typed(f"{TASK_TYPES}[{index}]", known, TaskType, needed=("name",))
 
 
-def _typed(section: str, values: Mapping[str, Any], model: type) -> Iterator[Problem]:
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _typed(
+    section: str,
+    values: Mapping[str, Any],
+    model: type,
+    *,
+    needed: Iterable[str] | None = None,
+    lists: tuple[str, ...] = (),
+) -> Iterator[Problem]:
+    """Problems of one table; ``lists`` are keys that hold tables of their own and are checked apart."""
     hints = get_type_hints(model)
     yield from _unknown(f"{section}.", values, hints)
     for name, kind in hints.items():
         key = f"{section}.{name}"
+        if name in lists:
+            continue
         if name not in values:
-            yield _absent(key)
+            if needed is None or name in needed:
+                yield _absent(key)
         elif not is_of(kind, values[name]):
             yield _mistyped(key, kind)
 

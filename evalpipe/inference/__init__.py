@@ -29,6 +29,7 @@ from evalpipe.inference.power import (
     smallest_effect_vs_mean,
 )
 from evalpipe.inference.proportions import clopper_pearson, newcombe, proportion_interval, wilson
+from evalpipe.inference.ratio import SampleRatio, sample_ratio
 
 __all__ = [
     "DESIGNS",
@@ -42,6 +43,7 @@ __all__ = [
     "GateResult",
     "Options",
     "Sample",
+    "SampleRatio",
     "adjust",
     "clopper_pearson",
     "compare",
@@ -50,6 +52,7 @@ __all__ = [
     "newcombe",
     "planned_design_effect",
     "proportion_interval",
+    "sample_ratio",
     "sessions_per_arm",
     "sessions_per_arm_proportions",
     "sessions_vs_mean",

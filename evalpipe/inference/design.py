@@ -2,22 +2,24 @@
 
 Belongs here: which checks are made, their limits and the design that may be assumed after them.
 Does not belong here: their statistics (``balance``). A failed check of randomization makes the
-window observational: its numbers are shown, and no gate may pass on them.
+window observational: its numbers are shown, and no gate may pass on them. Where nothing was said to
+be random there is nothing to contradict: the same finding then tells what a difference may come from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from evalpipe.inference.balance import Balance, balance_test, largest_smd
 from evalpipe.inference.cells import Ints
 from evalpipe.inference.model import Check, DesignReport, Floats, Options, Sample
 from evalpipe.inference.multiplicity import adjust
 from evalpipe.inference.prepare import find_support, total
+from evalpipe.inference.ratio import sample_ratio
 from evalpipe.inference.validate import check_options, check_sample
 
 SRM_LIMIT = 0.001
@@ -33,6 +35,7 @@ def design_checks(
     *,
     shares: Floats | None = None,
     covariates: Mapping[str, NDArray[np.generic]] | None = None,
+    known: Sequence[Check] = (),
 ) -> DesignReport:
     """Check the declared design of a window.
 
@@ -43,10 +46,13 @@ def design_checks(
         shares: Configured assignment shares, (K,) or (epochs, K); None if none are known.
         covariates: Name to (N,) values known before assignment: floats are numeric, other types
             categories. They are tested within strata.
+        known: Checks of the assignment that the caller could make and a sample cannot tell. An
+            ``srm`` among them takes the place of the one made here.
 
     Returns:
         Stickiness, SRM, balance, standardized differences and positivity, and the design that may
-        be assumed.
+        be assumed. A check that fails is ``suspect``; in an observational design it is
+        ``inconclusive``, since it contradicts nothing that was claimed.
 
     Raises:
         ValueError: Illegal sample, options, shares or covariates.
@@ -61,9 +67,13 @@ def design_checks(
     if design == "randomized_session" and sticky.value > STICKY_LIMIT:
         design = "randomized_user"
     by_user = design == "randomized_user"
-    checks = [sticky, _srm(sample, shares, by_user=by_user)]
+    checks = [sticky, *known]
+    if not any(check.check == "srm" for check in known):
+        checks.append(_srm(sample, shares, options.seed, by_user=by_user))
     checks += _balance(sample, options, covariates or {}, by_user=by_user)
     checks.append(_positivity(sample, options))
+    if design == "observational":
+        checks = [replace(c, status="inconclusive") if c.status == "suspect" else c for c in checks]
     failed = any(check.status == "suspect" for check in checks)
     return DesignReport("observational" if failed else design, is_suspect=failed, checks=tuple(checks))
 
@@ -96,7 +106,7 @@ def _stickiness(sample: Sample, declared: str) -> Check:
     return Check("stickiness", "users", excess, STICKY_LIMIT, "inconclusive" if is_over else "ok", detail)
 
 
-def _srm(sample: Sample, shares: Floats | None, *, by_user: bool) -> Check:
+def _srm(sample: Sample, shares: Floats | None, seed: int, *, by_user: bool) -> Check:
     """Sample ratio mismatch: counts of assignment units against configured shares."""
     what = "users" if by_user else "sessions"
     if shares is None:
@@ -110,17 +120,12 @@ def _srm(sample: Sample, shares: Floats | None, *, by_user: bool) -> Check:
     place = sample.epoch.astype(np.int64) * n_versions + sample.version
     if by_user:
         place = np.unique(place * (int(sample.user.max()) + 1) + sample.user) // (int(sample.user.max()) + 1)
-    counts = np.bincount(place, minlength=n_epochs * n_versions).reshape(n_epochs, n_versions)
-    shares = shares[:n_epochs]
-    expected = shares * counts.sum(axis=1, keepdims=True)
-    if (counts[shares == 0] > 0).any():
+    counts = np.bincount(place, minlength=n_epochs * n_versions).reshape(n_epochs, n_versions).astype(float)
+    statistic, df, p = sample_ratio(counts, shares[:n_epochs], seed=seed).pooled
+    if p == 0.0 and (counts[shares[:n_epochs] == 0] > 0).any():
         return Check("srm", what, 0.0, SRM_LIMIT, "suspect", "A version with a configured share of 0 was served.")
-    used = expected > 0
-    statistic = float(((counts[used] - expected[used]) ** 2 / expected[used]).sum())
-    df = int((used.sum(axis=1) - 1)[used.any(axis=1)].sum())
     if df == 0:
         return Check("srm", what, np.nan, SRM_LIMIT, "unavailable", "Only one version has a share.")
-    p = float(stats.chi2.sf(statistic, df))
     detail = f"Counts of {what} against configured shares: chi-square {statistic:.2f} on {df}, p = {p:.3g}."
     return Check("srm", what, p, SRM_LIMIT, "suspect" if p < SRM_LIMIT else "ok", detail)
 

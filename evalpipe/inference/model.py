@@ -199,7 +199,7 @@ class Check:
     """One design check: its value, its limit and its verdict.
 
     Attributes:
-        check: srm, balance, smd, stickiness or positivity.
+        check: Name, such as srm, balance, smd, stickiness or positivity.
         subject: What it was made on.
         value, limit: The number that was compared with the limit; NaN when there is none.
         status: ok, suspect or unavailable.

@@ -12,7 +12,7 @@ from evalpipe.masking.canaries import (
     drop_canary_rows,
     plant_canaries,
 )
-from evalpipe.masking.consent import apply_consent
+from evalpipe.masking.consent import apply_consent, concerning, without_text
 from evalpipe.masking.kernel import MaskedPart, mask_files, mask_part, mask_quarantine
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
@@ -29,6 +29,7 @@ __all__ = [
     "MaskedPart",
     "MaskingKey",
     "apply_consent",
+    "concerning",
     "drop_canaries",
     "drop_canary_rows",
     "leak_check",
@@ -38,4 +39,5 @@ __all__ = [
     "mask_quarantine",
     "plant_canaries",
     "ruleset_digest",
+    "without_text",
 ]

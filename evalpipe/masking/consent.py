@@ -1,7 +1,8 @@
 """Consent: sessions whose user or source has withdrawn it keep no text.
 
-Belongs here: putting a consent ledger on sessions, and emptying the text of their steps. Does not
-belong here: reading the ledger (``steps/ledger.py``) or erasing what was stored before.
+Belongs here: putting a consent ledger on sessions, which of its rows concern which, and emptying the
+text of their steps. Does not belong here: reading the ledger (``steps/ledger.py``), days whose slices
+cannot be made anew (``steps/withdrawal.py``).
 """
 
 from __future__ import annotations
@@ -34,11 +35,41 @@ def apply_consent(
         is_gone = pl.col("consent") == WITHDRAWN
         told = pl.coalesce(_told(sessions, ledger), "consent")
         sessions = sessions.with_columns(consent=pl.when(is_gone).then("consent").otherwise(told))
-    gone = sessions.filter(pl.col("consent") == WITHDRAWN)["session_id"]
+    return sessions, without_text(steps, sessions.filter(pl.col("consent") == WITHDRAWN)["session_id"])
+
+
+def without_text(steps: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
+    """Steps with the text of some sessions emptied.
+
+    Args:
+        steps: raw.steps or masked.steps.
+        gone: Ids of the sessions.
+    """
     if gone.is_empty():
-        return sessions, steps
+        return steps
     is_gone = pl.col("session_id").is_in(gone.implode())
-    return sessions, steps.with_columns(pl.when(~is_gone).then(pl.col(name)).alias(name) for name in _TEXTS)
+    return steps.with_columns(pl.when(~is_gone).then(pl.col(name)).alias(name) for name in _TEXTS)
+
+
+def concerning(ledger: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a consent ledger that name somebody, or a source, of some sessions.
+
+    Args:
+        ledger: As for :func:`apply_consent`.
+        people: ``user_id, tenant, source`` of the sessions, ids as logged.
+
+    Returns:
+        The rows, each once, sorted.
+    """
+    place = people.unique().with_columns(pl.col("tenant").fill_null(""))
+    rows = ledger.unique().with_row_index("row")
+    of_tenant = pl.col("of_tenant").is_null() | (pl.col("of_tenant") == pl.col("tenant"))
+    named = rows.rename({"tenant": "of_tenant"})
+    found = pl.concat([
+        place.join(named.drop("source"), on="user_id", how="inner").filter(of_tenant).select("row"),
+        place.join(named.drop("user_id"), on="source", how="inner").filter(of_tenant).select("row"),
+    ])  # fmt: skip
+    return rows.join(found.unique(), on="row", how="semi").drop("row").sort(pl.all(), nulls_last=True)
 
 
 def _told(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.Series:

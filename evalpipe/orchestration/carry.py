@@ -18,20 +18,21 @@ import dagster as dg
 
 from evalpipe.contracts.errors import ERROR_CODES, EvalpipeError
 
-_SOURCES: dict[str, tuple[Path, ...]] = {}
+_SOURCES: dict[str, tuple[str | Path, ...]] = {}
+_PLACES: dict[str, str] = {}
 
 #: Errors whose place is a path of a source.
-_NAMES_A_SOURCE = ("SOURCE_NOT_FOUND",)
+_NAMES_A_SOURCE = ("SOURCE_NOT_FOUND", "SOURCE_DENIED", "SOURCE_UNREACHABLE", "BAD_ARGUMENT")
 
 
-def keep_sources(paths: Sequence[Path]) -> str:
-    """Keep source paths in this process; returns the label that a run names them by, which says nothing."""
+def keep_sources(sources: Sequence[str | Path]) -> str:
+    """Keep sources in this process; returns the label that a run names them by, which says nothing."""
     label = secrets.token_hex(8)
-    _SOURCES[label] = tuple(paths)
+    _SOURCES[label] = tuple(sources)
     return label
 
 
-def kept_sources(label: str) -> tuple[Path, ...]:
+def kept_sources(label: str) -> tuple[str | Path, ...]:
     """Source paths by their label.
 
     Raises:
@@ -71,8 +72,11 @@ def unforeseen(error: Exception) -> EvalpipeError:
 
 def failure(error: EvalpipeError, frames: str = "") -> dg.Failure:
     """The failure that carries an error through Dagster."""
-    where = "" if error.code in _NAMES_A_SOURCE else error.where
-    metadata = {"code": error.code, "what": error.what, "where": where, "fix": error.fix}
+    metadata = {"code": error.code, "what": error.what, "where": error.where, "fix": error.fix}
+    if error.code in _NAMES_A_SOURCE:
+        # A command in this process may say where; the history gets a label that says nothing.
+        metadata["where"], metadata["place"] = "", secrets.token_hex(8)
+        _PLACES[metadata["place"]] = error.where
     if frames:
         metadata["frames"] = frames
     return dg.Failure(description=f"{error.code}: {error.what}", metadata=metadata, allow_retries=False)
@@ -85,7 +89,8 @@ def carried(event: dg.DagsterEvent) -> EvalpipeError:
         found = {name: value.value for name, value in data.user_failure_data.metadata.items()}
         if str(found.get("code")) in ERROR_CODES:
             what, where, fix = (str(found.get(name) or "") for name in ("what", "where", "fix"))
-            return EvalpipeError(str(found["code"]), what, where=where or str(event.step_key), fix=fix)
+            where = where or _PLACES.get(str(found.get("place")), "") or str(event.step_key)
+            return EvalpipeError(str(found["code"]), what, where=where, fix=fix)
     error = data.error
     while error is not None and error.cause is not None:
         error = error.cause

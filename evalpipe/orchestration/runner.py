@@ -91,9 +91,9 @@ class Runner:
         self._definitions = build_defs(settings)
         self._verbosity = verbosity
 
-    def land(self, paths: Sequence[Path], undated_as: date | None) -> RunOutcome:
+    def land(self, sources: Sequence[str | Path], undated_as: date | None) -> RunOutcome:
         """Parse new files."""
-        return self._execute("landing", ops=self._landing_config(paths, undated_as))
+        return self._execute("landing", ops=self._landing_config(sources, undated_as))
 
     def slices(self, start: date, end: date, as_of: date) -> RunOutcome:
         """Make the slices of a range of days."""
@@ -108,10 +108,10 @@ class Runner:
         """Rebuild the warehouse and the report."""
         return self._execute("publish", as_of=as_of)
 
-    def nightly(self, day: date, paths: Sequence[Path]) -> RunOutcome:
+    def nightly(self, day: date, sources: Sequence[str | Path]) -> RunOutcome:
         """What the schedule runs in the night after ``day``."""
         start, end = nightly_range(day, self._settings.first_day, LOOK_AHEAD_DAYS)
-        return self._execute("nightly", tags=range_tags(start, end), ops=self._landing_config(paths, None), as_of=day)
+        return self._execute("nightly", tags=range_tags(start, end), ops=self._landing_config(sources, None), as_of=day)
 
     def release(self, version: str) -> RunOutcome:
         """Make the scorecard of a version, registering it first."""
@@ -151,9 +151,9 @@ class Runner:
         errors = tuple(f"{error.where}: {error.code}: {error.what}" for error in causes)
         return RunOutcome(result.success, failed, errors, causes, is_refusal)
 
-    def _landing_config(self, paths: Sequence[Path], undated_as: date | None) -> dict[str, Any]:
+    def _landing_config(self, sources: Sequence[str | Path], undated_as: date | None) -> dict[str, Any]:
         # Configuration stays in the history, and a path names people: the run gets a label.
-        label = keep_sources(paths) if paths else ""
+        label = keep_sources(sources) if sources else ""
         config = {"sources": label, "undated_as": undated_as.isoformat() if undated_as else ""}
         return {"raw__landing": {"config": config}}
 

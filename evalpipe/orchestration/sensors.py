@@ -1,12 +1,13 @@
 """Sensors: new files, stale days that no night covers, and versions seen for the first time."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import dagster as dg
 
-from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.errors import ERROR_CODES, EvalpipeError
 from evalpipe.orchestration.assets.analysis import versions_seen
 from evalpipe.orchestration.partitions import RELEASES, range_tags, ranges
 from evalpipe.orchestration.resources import HomeResource
@@ -19,26 +20,81 @@ from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS, rejection_recei
 #: A file that changed this recently may still be written.
 _QUIET = timedelta(seconds=60)
 
+#: A failed landing is asked for again after this, then after twice as long, up to the longest.
+_FIRST_WAIT, _LONGEST_WAIT = timedelta(minutes=5), timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the sensor of new files asked for last; its cursor.
+
+    Attributes:
+        state: Digest of what lay still under the sources.
+        attempt: How often a landing of that was asked for.
+        at: When it was asked for last (ISO, UTC).
+    """
+
+    state: str
+    attempt: int
+    at: str
+
+    @property
+    def run_key(self) -> str:
+        """Key of the run that was asked for; Dagster never runs a key twice."""
+        return f"{self.state}:{self.attempt}"
+
+    @property
+    def again_from(self) -> datetime:
+        """From when on another attempt may be made."""
+        wait: timedelta = min(_FIRST_WAIT * 2 ** min(self.attempt - 1, 10), _LONGEST_WAIT)
+        return datetime.fromisoformat(self.at) + wait
+
+
+def asked(cursor: str | None) -> Asked | None:
+    """What a cursor says; nothing where an earlier version wrote it."""
+    try:
+        return Asked(**json.loads(cursor or ""))
+    except (ValueError, TypeError):
+        return None
+
 
 @dg.sensor(
     name="new_files",
     job_name="landing",
     minimum_interval_seconds=300,
-    description="Asks for a landing when files under the sources of evalpipe.toml come, or grow, and are still.",
+    description="Asks for a landing when files or objects under the sources of evalpipe.toml come, or grow, and are "
+    "still, and asks again, ever more seldom, where a landing failed.",
 )
 def new_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult | dg.SkipReason:
     """Request one landing for what lies under the sources, once it stops changing."""
     settings = home.settings()
     if not settings.sources:
         return dg.SkipReason("evalpipe.toml names no sources")
+    now = datetime.now(UTC)
     try:
-        state, n_still = sources_state([Path(source) for source in settings.sources], datetime.now(UTC) - _QUIET)
-    except EvalpipeError:  # whose message holds a path, and paths name people
-        return dg.SkipReason("a source of evalpipe.toml is not there")
-    if state == context.cursor or not n_still:
+        state, n_still = sources_state(settings.sources, now - _QUIET)
+    except EvalpipeError as error:  # whose message holds a path, and paths name people
+        return dg.SkipReason(f"{error.code}: {ERROR_CODES[error.code].meaning} 'evalpipe run SOURCE...' names it.")
+    last = asked(context.cursor)
+    if not n_still:
         return dg.SkipReason("no new file, or none that is still")
+    attempt = 1
+    if last is not None and last.state == state:
+        if not _has_failed(context.instance, last.run_key):
+            return dg.SkipReason("no new file, or none that is still")
+        if now < last.again_from:
+            return dg.SkipReason(f"the landing failed; asked for again from {last.again_from:%H:%M} UTC")
+        attempt = last.attempt + 1
+    ask = Asked(state, attempt, now.isoformat())
     config = {"resources": {"home": {"config": home.configured()}}}
-    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=state, run_config=config)], cursor=state)
+    request = dg.RunRequest(run_key=ask.run_key, run_config=config)
+    return dg.SensorResult(run_requests=[request], cursor=json.dumps(asdict(ask)))
+
+
+def _has_failed(instance: dg.DagsterInstance, run_key: str) -> bool:
+    """Whether a run of that key failed. One that a person cancelled has not."""
+    runs = instance.get_runs(filters=dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1)
+    return bool(runs) and runs[0].status is dg.DagsterRunStatus.FAILURE
 
 
 @dg.sensor(

@@ -6,6 +6,7 @@ reading or writing of files (callers write the text that these functions return)
 
 from typing import Any
 
+from evalpipe.report.assignment import findings, stated
 from evalpipe.report.build import build
 from evalpipe.report.frames import ReportInputs
 from evalpipe.report.grouped import group_rows
@@ -18,6 +19,13 @@ from evalpipe.report.model import Report, plain
 def headline(report: Report) -> str:
     """The answer in one line, as the document's title and heading say it."""
     return plain(report.answer.headline)
+
+
+def assignment(report: Report) -> str:
+    """How versions came to sessions, and what the checks of it found, for a terminal or a script."""
+    ev = report.evidence
+    found = findings(ev)
+    return f"{stated(ev)}; {found}" if found else stated(ev)
 
 
 def groups(report: Report) -> list[dict[str, Any]]:
@@ -46,4 +54,4 @@ def groups(report: Report) -> list[dict[str, Any]]:
     ]
 
 
-__all__ = ["Report", "ReportInputs", "build", "groups", "headline", "to_html", "to_json", "to_markdown"]
+__all__ = ["Report", "ReportInputs", "assignment", "build", "groups", "headline", "to_html", "to_json", "to_markdown"]

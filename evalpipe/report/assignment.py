@@ -15,7 +15,7 @@ from evalpipe.report.records import Check
 
 OBSERVATIONAL = "observational"
 #: Checks that could contradict an assignment at random, in the order of the report.
-_CHECKS = ("stickiness", "srm", "balance")
+_CHECKS = ("stickiness", "srm", "multiple_exposure", "non_compliance", "balance")
 _WORST = ("suspect", "inconclusive", "unavailable", "ok")
 
 
@@ -32,11 +32,31 @@ def stated(ev: Evidence) -> str:
     if not is_observational(ev):
         source = "logged" if ev.declared_design == AS_LOGGED else "declared"
         return f"{words} ({source}, not verified)"
+    if ev.declared_design != OBSERVATIONAL and _is_contradicted(ev):
+        claim = "logged as random" if ev.declared_design == AS_LOGGED else "declared random"
+        return f"{words} ({claim}, and a check contradicts it)"
     if ev.declared_design == AS_LOGGED:
         return f"{words} (no random assignment of every session is logged)"
-    if ev.declared_design == OBSERVATIONAL:
-        return f"{words} (declared)"
-    return f"{words} (declared random, and a check contradicts it)"
+    return f"{words} (declared)"
+
+
+def _is_contradicted(ev: Evidence) -> bool:
+    return any(check.status == "suspect" and check.check in _CHECKS for check in ev.health.checks or ())
+
+
+def differs_before(ev: Evidence) -> str:
+    """In what the sessions of observed versions differ before anything was done; empty if in nothing known.
+
+    In traffic that nobody assigned at random that is no failure of a design. It is what a difference
+    between versions may come from.
+    """
+    if not is_observational(ev) or _is_contradicted(ev):
+        return ""
+    return fmt.listed([
+        check.subject
+        for check in ev.health.checks or ()
+        if check.check == "balance" and check.status == "inconclusive"
+    ])  # fmt: skip
 
 
 def unverified(ev: Evidence) -> str:
@@ -64,5 +84,5 @@ def _found(code: str, group: list[Check]) -> str:
         return f"{name} could not be checked"
     if worst.value is None:
         return f"{name}: {phrase('status', worst.status)}"
-    label = "p " if code in ("srm", "balance") else "excess share "
+    label = "p " if code in ("srm", "balance") else "excess share " if code == "stickiness" else "share "
     return f"{name}: {phrase('status', worst.status)} ({label}{fmt.number(worst.value)})"

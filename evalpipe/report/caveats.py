@@ -59,6 +59,8 @@ def _observational(ev: Evidence) -> Caveat | None:
         "Traffic was not assigned at random, so a version is associated with its number and with whoever chose it, "
         "and for what. Only the strata are held equal."
     )
+    if what := assignment.differs_before(ev):
+        text += f" Within them the sessions differ in {what} before anything was done: a difference may come from that."
     return Caveat("observational", "That the version caused the difference.", text)
 
 

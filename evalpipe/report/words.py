@@ -12,7 +12,7 @@ the whole set.
 from __future__ import annotations
 
 from evalpipe.report import format as fmt
-from evalpipe.report.assignment import is_observational
+from evalpipe.report.assignment import differs_before, is_observational
 from evalpipe.report.gate import counts_in_words
 from evalpipe.report.grouped import group_sentence, grouped, suspicions
 from evalpipe.report.model import Answer, Evidence, Phrase, Run
@@ -154,7 +154,10 @@ def gate_sentence(ev: Evidence) -> Phrase:
 
 def _threat(ev: Evidence) -> Phrase:
     if is_observational(ev):
-        return (Run("Traffic was not assigned at random: a version is associated with its number."),)
+        told = "Traffic was not assigned at random: a version is associated with its number."
+        if what := differs_before(ev):
+            told += f" Within strata the sessions of the versions differ in {what}, which may make the difference."
+        return (Run(told),)
     checks = ev.health.checks
     if not checks:
         return ()

@@ -36,7 +36,7 @@ def session_features(
 
     Args:
         sessions, steps: Masked frames.
-        turns: Turns with roles. calls: Tool calls. scenario: Frame of ``scenarios``.
+        turns: Turns with roles. calls: Tool calls. scenario: Scenario and task type of each session.
         hard, semantic: Rows at or above the least confidence.
         found: Correction episodes.
         max_fix_steps: Steps within which a repair counts.

@@ -3,7 +3,7 @@
 Belongs here: one row an event that tools, exit codes, the version control tool or the log's own
 outcome tell. Does not belong here: what people say (``semantic``), what a result means (``errors``).
 
-Spans lie in one field of the step: :data:`EVIDENCE_FIELD`.
+The column ``field`` tells in which field of the step a span lies; it is null where there is no text.
 """
 
 from __future__ import annotations
@@ -25,20 +25,6 @@ from evalpipe.signals.ids import digest, window
 EXTRACTOR = "events"
 VERSION = "1"
 _SELF_FIXED_STRENGTH = 0.05
-#: Field of the step that the span of a signal lies in. Objective signals have no text.
-EVIDENCE_FIELD = {
-    "command_error": "output",
-    "check_failure": "output",
-    "loop.retry": "output",
-    "tool_hallucination": "output",
-    "self_fix": "output",
-    "call.rejected": "text, else output",
-    "interrupt": "text",
-    "rollback": "arguments, or text of a command that the user ran",
-    "artifact.accepted": "arguments",
-    "objective.success": "",
-    "objective.failure": "",
-}
 _OUTPUT = ("session_id", "seq", "turn", "name", "exit_code", "exit_scope", "category", "layer", "confidence",
            "is_hidden", "rule_id", "target_key", "output", "start", "end")  # fmt: skip
 
@@ -71,7 +57,7 @@ def _row(
     signal: str, where: tuple[str, int, int], rule: str, text: str, span: tuple[int, int], chars: int, *,
     confidence: float, category: str | None = None, layer: str | None = None, exit_code: int | None = None,
     exit_scope: str | None = None, is_hidden: bool = False, tool: str | None = None, target_key: str | None = None,
-    strength: float | None = None,
+    strength: float | None = None, field: str = "output",
 ) -> tuple[Any, ...]:  # fmt: skip
     session, seq, turn = where
     start, end = window(text, *span, chars)
@@ -80,7 +66,7 @@ def _row(
     return (
         name, session, None, turn, seq, signal, known.polarity, known.strength if strength is None else strength,
         confidence, category, layer, exit_code, exit_scope, is_hidden, tool, target_key, rule,
-        text[start:end], start, end, EXTRACTOR, VERSION,
+        field if text else None, text[start:end], start, end, EXTRACTOR, VERSION,
     )  # fmt: skip
 
 
@@ -136,7 +122,7 @@ def _refusals(calls: pl.DataFrame, chars: int) -> Iterable[tuple[Any, ...]]:
         reason = row["text"] or row["output"] or ""
         yield _from_output(
             "call.rejected", row | {"output": reason, "start": 0, "end": min(len(reason), chars)}, row["rule_id"],
-            chars, category="refused", layer=CATEGORY_LAYERS["refused"],
+            chars, category="refused", layer=CATEGORY_LAYERS["refused"], field="text" if row["text"] else "output",
         )  # fmt: skip
 
 
@@ -155,7 +141,7 @@ def _interrupts(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> Iterabl
         said = text or ""
         yield _row(
             "interrupt", (session, seq, turn), "event.interrupt", said, (0, min(len(said), chars)), chars,
-            confidence=0.98, category="interrupted", layer=CATEGORY_LAYERS["interrupted"],
+            confidence=0.98, category="interrupted", layer=CATEGORY_LAYERS["interrupted"], field="text",
         )  # fmt: skip
     any_told = steps.filter(pl.col("origin") == "interrupt").select(both).unique()
     stopped = calls.filter(pl.col("status") == "interrupted").join(any_told, on=both, how="anti", maintain_order="left")
@@ -185,7 +171,7 @@ def _version_control(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> It
         text=pl.col("text").fill_null(""),
     )
     for row, pattern in _commands():
-        for frame in (ran, by_user):
+        for frame, field in ((ran, "arguments"), (by_user, "text")):
             mine = frame.filter(
                 pl.col("command").str.contains(rulefiles.to_rust(row["any"]))
                 & ~pl.col("command").str.contains(rulefiles.to_rust(row["unless"]))
@@ -196,7 +182,7 @@ def _version_control(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> It
                 span = found.span() if found else (0, min(len(text), chars))
                 key = digest(name or "", command)
                 yield _row(row["signal"], (session, seq, turn), row["id"], text, span, chars,
-                           confidence=row["confidence"], tool=name, target_key=key)  # fmt: skip
+                           confidence=row["confidence"], tool=name, target_key=key, field=field)  # fmt: skip
 
 
 def _objectives(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[Any, ...]]:

@@ -1,8 +1,8 @@
 """The assignment ledger: who was assigned what, by which policy, from when.
 
-Belongs here: the columns of a ledger, the match of a session with its rows, and which rows concern a
-day. Does not belong here: reading the file and pseudonyms (``steps/ledger.py``), or what the checks
-make of it (``analysis``).
+Belongs here: the columns of a ledger, its epochs and arms, the match of a session with its rows, and
+which rows concern a day. Does not belong here: reading the file and pseudonyms (``steps/ledger.py``),
+or what the checks make of it (``analysis``).
 
 A row with a ``unit_id`` is one assignment; a row without is one arm of a policy and holds for every
 session of that version. A row holds from ``starts_at`` to ``ends_at``; of several that hold, the one
@@ -14,10 +14,16 @@ without touching logs.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
+
+from evalpipe.contracts.render import conform, polars_schema
+from evalpipe.contracts.tables.signals import ROUTING_ARMS
 
 _TIME = pl.Datetime("us", "UTC")
 
@@ -45,6 +51,8 @@ _NAMES = {
     "epoch": "routing_epoch",
 }
 _OUT = tuple(_NAMES.values())
+_ANY = "*"
+_MASK = (1 << 128) - 1
 
 
 def empty_ledger() -> pl.DataFrame:
@@ -52,18 +60,99 @@ def empty_ledger() -> pl.DataFrame:
     return pl.DataFrame(schema=LEDGER)
 
 
-def ledger_receipt(ledger: pl.DataFrame, day: date) -> str:
-    """Digest of the rows that concern sessions which start on a day.
+def with_epochs(ledger: pl.DataFrame) -> pl.DataFrame:
+    """Give rows that name no epoch the one in which their policy's probabilities hold.
+
+    A policy's epoch ends where it begins to give a version another probability. A unit that is assigned
+    on its first visit does not open an epoch of its own: it drew from the lottery that was going on.
+
+    Args:
+        ledger: Rows of ``LEDGER``.
+
+    Returns:
+        The rows, each with an epoch, in the order that they had.
+    """
+    rows = ledger.with_row_index("row")
+    told: dict[int, str] = {}
+    for (policy,), mine in rows.filter(pl.col("epoch").is_null()).group_by("policy", maintain_order=True):
+        known: dict[tuple[Any, ...], float] = {}
+        name = ""
+        for (start,), batch in mine.sort("starts_at", "row").group_by("starts_at", maintain_order=True):
+            odds = dict.fromkeys(batch.select(*VERSION_COLUMNS, "probability").drop_nulls("probability").iter_rows())
+            here = {version: p for *version_parts, p in odds if (version := tuple(version_parts))}
+            if not name or any(known.get(version, p) != p for version, p in here.items()):
+                assert isinstance(start, datetime)
+                known, name = {}, f"{policy} from {start:%Y-%m-%dT%H:%M}"
+            known |= here
+            told |= dict.fromkeys(batch["row"].to_list(), name)
+    named = pl.DataFrame({"row": list(told), "told": list(told.values())}, schema={"row": pl.UInt32, "told": pl.String})
+    joined = rows.join(named, on="row", how="left", maintain_order="left")
+    return joined.with_columns(epoch=pl.coalesce("epoch", "told")).select(ledger.columns)
+
+
+def ledger_receipts(ledger: pl.DataFrame) -> Callable[[date], str]:
+    """Digests of the rows that concern sessions which start on a day.
 
     A row that begins later, or ended before, changes nothing: appending tonight's assignments leaves
-    the outcomes of earlier days as they are.
+    the outcomes of earlier days as they are. Rows are digested once; a day then costs two look-ups,
+    since a plan asks for every day of a home.
+
+    Args:
+        ledger: Rows of ``LEDGER``.
+
+    Returns:
+        From a day to the digest of its rows, whatever their order.
+    """
+    rows = ledger.unique().sort(pl.all(), nulls_last=True)
+    digests = [int.from_bytes(hashlib.blake2b(repr(row).encode(), digest_size=16).digest()) for row in rows.iter_rows()]
+
+    def sums(times: list[datetime | None]) -> tuple[list[datetime], list[int]]:
+        dated = sorted((at, digest) for at, digest in zip(times, digests, strict=True) if at is not None)
+        return [at for at, _ in dated], list(accumulate((digest for _, digest in dated), initial=0))
+
+    starts, started = sums(rows["starts_at"].to_list())
+    ends, ended = sums(rows["ends_at"].to_list())
+
+    def receipt(day: date) -> str:
+        first = datetime.combine(day, time(), UTC)
+        begun = started[bisect_left(starts, first + timedelta(days=1))]
+        return f"{(begun - ended[bisect_right(ends, first)]) & _MASK:032x}"
+
+    return receipt
+
+
+def routing_arms(ledger: pl.DataFrame, day: date) -> pl.DataFrame:
+    """Arms between which the ledger's policies chose on a day, also those that served nobody.
+
+    Args:
+        ledger: Rows of ``LEDGER``.
+        day: UTC day.
+
+    Returns:
+        Rows of signals.routing_arms.
     """
     first = datetime.combine(day, time(), UTC)
-    rows = ledger.filter(
-        (pl.col("starts_at") < first + timedelta(days=1)) & (pl.col("ends_at").is_null() | (pl.col("ends_at") > first))
+    last = first + timedelta(days=1)
+    ends = pl.col("ends_at")
+    here = ledger.filter((pl.col("starts_at") < last) & (ends.is_null() | (ends > first)), _is_arm())
+    arms = here.group_by("policy", "unit", routing_epoch="epoch", arm=_arm()).agg(
+        *[pl.col(name).first() for name in VERSION_COLUMNS],
+        probability_low=pl.col("probability").min(),
+        probability_high=pl.col("probability").max(),
     )
-    text = rows.unique().sort(pl.all(), nulls_last=True).write_csv(null_value="\x00")
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    arms = arms.with_columns(day=pl.lit(day)).select(polars_schema(ROUTING_ARMS).names())
+    return conform(ROUTING_ARMS, arms).sort(ROUTING_ARMS.sort)
+
+
+def _is_arm() -> pl.Expr:
+    return pl.any_horizontal(pl.col(name).is_not_null() for name in VERSION_COLUMNS)
+
+
+def _arm(suffix: str = "") -> pl.Expr:
+    """The version that a row names, as one label; null where it names none."""
+    parts = [pl.col(f"{name}{suffix}") for name in VERSION_COLUMNS]
+    label = pl.concat_str([part.fill_null(_ANY) for part in parts], separator=" · ")
+    return pl.when(pl.any_horizontal(part.is_not_null() for part in parts)).then(label)
 
 
 def with_assignment(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
@@ -74,16 +163,19 @@ def with_assignment(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFram
         ledger: Rows of ``LEDGER``.
 
     Returns:
-        The sessions with the assignment columns replaced where a row matches, and two more:
-        ``assignment_source`` ("ledger", "logged" or null) and ``is_as_assigned``, which is null
-        unless the ledger names what this very unit was assigned, and tells whether it got that.
+        The sessions with the assignment columns replaced where a row matches, and three more:
+        ``assignment_source`` ("ledger", "logged" or null), ``assigned_arm``, the version that the row
+        names, and ``is_as_assigned``, which is null unless the ledger names what this very unit was
+        assigned, and tells whether it got that.
     """
     logged = pl.any_horizontal(
         pl.col(name).is_not_null() for name in ("assignment_policy", "assignment_unit", "assignment_probability")
     )
     if ledger.is_empty():
         return sessions.with_columns(
-            assignment_source=pl.when(logged).then(pl.lit("logged")), is_as_assigned=pl.lit(None, dtype=pl.Boolean)
+            assignment_source=pl.when(logged).then(pl.lit("logged")),
+            assigned_arm=pl.lit(None, dtype=pl.String),
+            is_as_assigned=pl.lit(None, dtype=pl.Boolean),
         )
     place = sessions.select("session_id", "user_id", *VERSION_COLUMNS, "started_at")
     found = pl.concat([*(_assigned(place, ledger, unit) for unit in UNITS), _arms(place, ledger)])
@@ -91,7 +183,7 @@ def with_assignment(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFram
     # Everything that is used decides, so that the order of rows does not.
     order = {
         "session_id": False, "rank": False, "starts_at": True, "n_named": True, "policy": False, "epoch": False,
-        "unit": False, "probability": False, "is_as_assigned": False,
+        "unit": False, "probability": False, "assigned_arm": False, "is_as_assigned": False,
     }  # fmt: skip
     best = found.sort(list(order), descending=list(order.values()), nulls_last=True)
     best = best.unique("session_id", keep="first", maintain_order=True).drop("rank", "starts_at", "n_named")
@@ -121,7 +213,8 @@ def _n_named() -> pl.Expr:
     return pl.sum_horizontal(pl.col(f"{name}_row").is_not_null().cast(pl.Int32) for name in VERSION_COLUMNS)
 
 
-_FOUND = ("session_id", "rank", "starts_at", "n_named", "policy", "unit", "probability", "epoch", "is_as_assigned")
+_FOUND = ("session_id", "rank", "starts_at", "n_named", "policy", "unit", "probability", "epoch", "assigned_arm",
+          "is_as_assigned")  # fmt: skip
 
 
 def _assigned(place: pl.DataFrame, ledger: pl.DataFrame, unit: str) -> pl.DataFrame:
@@ -134,6 +227,7 @@ def _assigned(place: pl.DataFrame, ledger: pl.DataFrame, unit: str) -> pl.DataFr
     return pairs.with_columns(
         rank=pl.lit(UNITS.index(unit), dtype=pl.Int32),
         n_named=_n_named(),
+        assigned_arm=_arm("_row"),
         is_as_assigned=pl.when(is_named).then(_is_version()),
     ).select(_FOUND)
 
@@ -145,5 +239,8 @@ def _arms(place: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
     # Arms are few: a policy has some, an archive of years has hundreds.
     pairs = place.join(rows, how="cross").filter(_holds() & _is_version())
     return pairs.with_columns(
-        rank=pl.lit(len(UNITS), dtype=pl.Int32), n_named=_n_named(), is_as_assigned=pl.lit(None, dtype=pl.Boolean)
+        rank=pl.lit(len(UNITS), dtype=pl.Int32),
+        n_named=_n_named(),
+        assigned_arm=_arm("_row"),
+        is_as_assigned=pl.lit(None, dtype=pl.Boolean),
     ).select(_FOUND)

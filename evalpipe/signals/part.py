@@ -21,6 +21,7 @@ from evalpipe.signals.hard import hard_rows
 from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
+from evalpipe.signals.task_types import with_task_types
 from evalpipe.signals.turns import human_turns
 from evalpipe.signals.usage import session_usage
 
@@ -78,7 +79,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
                 steps,
                 turns,
                 calls,
-                scenarios(sessions, turns),
+                with_task_types(scenarios(sessions, turns), sessions, turns, extraction.task_types),
                 counted,
                 semantic,
                 runs,

@@ -17,21 +17,41 @@ from typing import Any
 import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.signals.usage import PROMPT_LIMITS
 
-_KEYS = frozenset({"models", "from", "input", "output", "cache_read", "cache_write"})
+_RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
+_KEYS = frozenset({"vendor", "models", "from", "long", *_RATES})
+_LONG_KEYS = frozenset({"above", *_RATES})
 _PER = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """One row: USD per million tokens of the models that match, from a day on."""
+class Rates:
+    """USD per million tokens; ``cache_write_1h`` is ``None`` where no such price is listed."""
 
-    patterns: tuple[str, ...]
-    since: date
     input: float
     output: float
     cache_read: float
     cache_write: float
+    cache_write_1h: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """One row: prices of the models that match, from a day on.
+
+    Attributes:
+        patterns: Name patterns in small letters. since: First day.
+        rates: Prices of a prompt of ordinary size.
+        long_above: Tokens of a prompt beyond which ``long`` holds for the whole response.
+        long: Prices of such a response; ``None`` where length makes no difference.
+    """
+
+    patterns: tuple[str, ...]
+    since: date
+    rates: Rates
+    long_above: int = 0
+    long: Rates | None = None
 
     def rank(self, model: str, day: date) -> tuple[int, date] | None:
         """How well the row fits (longer pattern, then later day); ``None``: not at all."""
@@ -39,6 +59,10 @@ class Price:
             return None
         fitting = [len(p.replace("*", "")) for p in self.patterns if fnmatchcase(model, p)]
         return (max(fitting), self.since) if fitting else None
+
+    def of_prompt(self, above: int) -> Rates:
+        """Prices of responses whose prompts have more than ``above`` tokens, a limit of ``PROMPT_LIMITS`` or 0."""
+        return self.long if self.long is not None and above >= self.long_above else self.rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +104,57 @@ def load_prices(path: Path) -> Prices:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         what = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it cannot be read"
         raise EvalpipeError("PRICES_INVALID", what, where=str(path)) from None
+    vendors = _vendors(table.get("vendors", {}), str(path))
     listed = table.get("price")
     if type(listed) is not list or not listed:
         raise EvalpipeError("PRICES_INVALID", "it holds no [[price]] rows", where=str(path))
-    rows = tuple(_price(row, f"{path}, row {number}") for number, row in enumerate(listed, 1))
+    rows = tuple(_price(row, vendors, f"{path}, row {number}") for number, row in enumerate(listed, 1))
     return Prices(rows, hashlib.blake2b(data, digest_size=8).hexdigest())
 
 
-def _price(row: Any, where: str) -> Price:
-    def usd(key: str, default: float | None = None) -> float:
-        value = row.get(key, default)
-        if type(value) not in (int, float) or not 0 <= value < float("inf"):
-            raise EvalpipeError("PRICES_INVALID", f"{key} must be a price in USD per million tokens", where=where)
-        return float(value)
+def _vendors(told: Any, where: str) -> frozenset[str]:
+    """Names of the vendors whose price lists the table follows, each with its list and the day it was read."""
+    if type(told) is not dict or not all(
+        type(row) is dict and type(row.get("list")) is str and type(row.get("as_of")) is date and len(row) == 2
+        for row in told.values()
+    ):
+        raise EvalpipeError("PRICES_INVALID", "[vendors.NAME] must hold list (text) and as_of (a day)", where=where)
+    return frozenset(told)
 
+
+def _price(row: Any, vendors: frozenset[str], where: str) -> Price:
     if type(row) is not dict or set(row) - _KEYS:
         raise EvalpipeError("PRICES_INVALID", f"keys other than {', '.join(sorted(_KEYS))}", where=where)
-    models, since = row.get("models"), row.get("from")
+    models, since, vendor = row.get("models"), row.get("from"), row.get("vendor")
     if type(models) is not list or not models or not all(type(m) is str and m for m in models):
         raise EvalpipeError("PRICES_INVALID", "models must list name patterns", where=where)
     if type(since) is not date:
         raise EvalpipeError("PRICES_INVALID", "from must be a day such as 2026-01-31", where=where)
-    base = usd("input")
+    if vendor is not None and vendor not in vendors:
+        raise EvalpipeError("PRICES_INVALID", "vendor must be one of the [vendors.NAME] of the table", where=where)
     patterns = tuple(model.lower() for model in models)
-    return Price(patterns, since, base, usd("output"), usd("cache_read", base), usd("cache_write", base))
+    long = row.get("long")
+    if long is None:
+        return Price(patterns, since, _rates(row, where))
+    if type(long) is not dict or set(long) - _LONG_KEYS:
+        raise EvalpipeError("PRICES_INVALID", f"long has keys other than {', '.join(sorted(_LONG_KEYS))}", where=where)
+    above = long.get("above")
+    if type(above) is not int or above not in PROMPT_LIMITS:
+        limits = ", ".join(map(str, PROMPT_LIMITS))
+        raise EvalpipeError("PRICES_INVALID", f"long.above must be one of {limits}", where=where)
+    return Price(patterns, since, _rates(row, where), above, _rates(long, where))
+
+
+def _rates(row: dict[str, Any], where: str) -> Rates:
+    def usd(key: str, default: float | None = None) -> float:
+        value: Any = row.get(key, default)
+        if type(value) not in (int, float) or not 0 <= value < float("inf"):
+            raise EvalpipeError("PRICES_INVALID", f"{key} must be a price in USD per million tokens", where=where)
+        return float(value)
+
+    base = usd("input")
+    hour = usd("cache_write_1h") if "cache_write_1h" in row else None
+    return Rates(base, usd("output"), usd("cache_read", base), usd("cache_write", base), hour)
 
 
 def session_costs(usage: pl.DataFrame, days: pl.DataFrame, prices: Prices) -> pl.DataFrame:
@@ -115,22 +166,33 @@ def session_costs(usage: pl.DataFrame, days: pl.DataFrame, prices: Prices) -> pl
         prices: The table.
 
     Returns:
-        ``session_id, priced_usd``; null where a model that answered has no price on that day, since
-        a sum without it would be too low.
+        ``session_id, priced_usd``; null where a part of the cost is not known, since a sum without it
+        would be too low: a model that answered has no price on that day, something was cached for an
+        hour and no such price is listed, or only the session's total is logged and its prompts may
+        have been long enough for another price.
     """
     rows = usage.join(days, on="session_id", how="inner")
-    pairs = rows.select("model", "day").unique().sort("model", "day")
-    found = [prices.of(model, day) for model, day in pairs.iter_rows()]
-    kinds = {"input_tokens": "input", "output_tokens": "output", "cache_read_tokens": "cache_read",
-             "cache_write_tokens": "cache_write"}  # fmt: skip
+    pairs = rows.select("model", "day", "prompt_above_tokens").unique().sort("model", "day", "prompt_above_tokens")
+    found = [(prices.of(model, day), above) for model, day, above in pairs.iter_rows()]
+    rates = [None if price is None else price.of_prompt(above) for price, above in found]
     table = pairs.with_columns(
-        pl.Series(f"usd_{kind}", [getattr(p, kind) if p else None for p in found], dtype=pl.Float64)
-        for kind in kinds.values()
+        *(pl.Series(f"usd_{kind}", [r and getattr(r, kind) for r in rates], dtype=pl.Float64) for kind in _RATES),
+        pl.Series("long_above", [p.long_above if p and p.long else None for p, _ in found], dtype=pl.Int64),
     )
-    part = pl.sum_horizontal(
-        [pl.col(column).fill_null(0) * pl.col(f"usd_{kind}") for column, kind in kinds.items()], ignore_nulls=False
+    hour = pl.col("cache_write_1h_tokens").fill_null(0)
+    tokens = {
+        "input": pl.col("input_tokens").fill_null(0),
+        "output": pl.col("output_tokens").fill_null(0),
+        "cache_read": pl.col("cache_read_tokens").fill_null(0),
+        "cache_write": (pl.col("cache_write_tokens").fill_null(0) - hour).clip(lower_bound=0),
+    }
+    part = pl.sum_horizontal([count * pl.col(f"usd_{kind}") for kind, count in tokens.items()], ignore_nulls=False)
+    kept = pl.when(hour > 0).then(hour * pl.col("usd_cache_write_1h")).otherwise(0.0)
+    prompt = tokens["input"] + tokens["cache_read"] + pl.col("cache_write_tokens").fill_null(0)
+    may_be_long = (pl.col("n_responses").is_null() & (prompt > pl.col("long_above"))).fill_null(value=False)
+    priced = rows.join(table, on=["model", "day", "prompt_above_tokens"], how="left").with_columns(
+        part=pl.when(~may_be_long).then((part + kept) / _PER)
     )
-    priced = rows.join(table, on=["model", "day"], how="left").with_columns(part=part / _PER)
     is_known = pl.col("part").is_not_null().all()
     # Floating sums depend on order; a millionth of a cent does not matter.
     total = pl.col("part").sort().sum().round(8)

@@ -4,8 +4,20 @@ Belongs here: finding files, undoing their wrapping, recognising and reading for
 for every record. Does not belong here: masking, signals, or any judgement of what a session is worth.
 """
 
-from evalpipe.sources.discover import begins_with, discover, fingerprint, plan_batches
+from evalpipe.sources.buckets import StoredObject
+from evalpipe.sources.discover import (
+    Found,
+    begins_with,
+    check,
+    discover,
+    fingerprint,
+    is_unread,
+    plan_batches,
+    short_name,
+    unread_object,
+)
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
+from evalpipe.sources.named import Source
 from evalpipe.sources.parse import parse_batch
 from evalpipe.sources.registry import reader_versions
 from evalpipe.sources.resemble import Likeness, resemble
@@ -13,14 +25,21 @@ from evalpipe.sources.resemble import Likeness, resemble
 __all__ = [
     "Batch",
     "Chunk",
+    "Found",
     "Likeness",
     "ReadOptions",
+    "Source",
     "SourceFile",
+    "StoredObject",
     "begins_with",
+    "check",
     "discover",
     "fingerprint",
+    "is_unread",
     "parse_batch",
     "plan_batches",
     "reader_versions",
     "resemble",
+    "short_name",
+    "unread_object",
 ]

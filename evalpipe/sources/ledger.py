@@ -27,7 +27,7 @@ class Ledger:
 
     def __init__(self, file: SourceFile, member: str, options: ReadOptions) -> None:
         self.file = file
-        self.source_file = printable_name(file.path)
+        self.source_file = printable_name(file.name)
         self.member = member
         self.options = options
         self.reader: Reader | None = None

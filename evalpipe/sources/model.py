@@ -18,16 +18,23 @@ class SourceFile:
     """One input file.
 
     Attributes:
-        path: Where it is.
+        path: Where its bytes are.
         n_bytes: Size on disk.
-        digest: BLAKE2b of the bytes (32 hex digits), or of the path where the bytes cannot be read.
+        digest: BLAKE2b of the bytes (32 hex digits), or of the name where the bytes cannot be read.
         code: Quarantine code, where the bytes could not or must not be read when the digest was taken.
+        uri: ``s3://bucket/key`` of an object, whose bytes are a copy; empty for a file of this machine.
     """
 
     path: Path
     n_bytes: int
     digest: str
     code: str = ""
+    uri: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the person who named the source calls it."""
+        return self.uri or str(self.path)
 
 
 @dataclass(frozen=True, slots=True)

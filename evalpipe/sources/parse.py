@@ -13,6 +13,7 @@ import gc
 from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
+from pathlib import PurePath
 
 from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
@@ -118,9 +119,10 @@ def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder
 def _read_sessions(
     member: Member, stream: Peeked, reader: Reader, ledger: Ledger, builder: ChunkBuilder
 ) -> Iterator[None]:
-    folders = tuple(map(printable_name, ledger.file.path.parent.parts[-4:]))
+    place = PurePath(ledger.file.name.removeprefix("s3://"))
+    folders = tuple(map(printable_name, place.parent.parts[-4:]))
     options = ledger.options
-    name = member.name or printable_name(ledger.file.path.name)
+    name = member.name or printable_name(place.name)
     context = FileContext(name, folders, _spool_options(options))
     parser = reader.parser(context)
     holding = Holding(member, reader, ledger)

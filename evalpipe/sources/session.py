@@ -23,11 +23,12 @@ SLOTS = (
     "step_id", "parent_id", "turn", "kind", "origin", "name", "text", "arguments", "output", "exit_code",
     "is_error", "error", "started_at", "ended_at", "first_token_ms", "model",
     "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
+    "cache_write_1h_tokens",
 )  # fmt: skip
 (
     STEP_ID, PARENT, TURN, KIND, ORIGIN, NAME, TEXT, ARGUMENTS, OUTPUT, EXIT_CODE,
     IS_ERROR, ERROR, START, END, FIRST_TOKEN, MODEL,
-    INPUT, OUTPUT_TOKENS, CACHE_READ, CACHE_WRITE, REASONING,
+    INPUT, OUTPUT_TOKENS, CACHE_READ, CACHE_WRITE, REASONING, CACHE_WRITE_1H,
 ) = range(len(SLOTS))  # fmt: skip
 
 #: Text written by a person: each opens a turn.
@@ -39,19 +40,19 @@ _MAX_COUNT = 2**53
 def user_row(step_id: str, origin: str, text: str | None, at: str | None, parent: str | None = None) -> Row:
     """A step for text that stands in a user message."""
     head = [step_id, parent, 0, "user", origin, None, text, None, None, None, None, None]
-    return [*head, at, at, None, None, None, None, None, None, None]
+    return [*head, at, at, None, None, None, None, None, None, None, None]
 
 
 def agent_row(step_id: str, text: str | None, at: str | None, model: str | None, parent: str | None = None) -> Row:
     """A step for one response of the agent."""
     head = [step_id, parent, 0, "agent", "agent", None, text, None, None, None, None, None]
-    return [*head, at, at, None, model, None, None, None, None, None]
+    return [*head, at, at, None, model, None, None, None, None, None, None]
 
 
 def tool_row(step_id: str, name: str | None, arguments: str | None, at: str | None, parent: str | None = None) -> Row:
     """A step for one tool call; its result is put in when it comes."""
     head = [step_id, parent, 0, "tool", "tool", name, None, arguments, None, None, None, None]
-    return [*head, at, None, None, None, None, None, None, None, None]
+    return [*head, at, None, None, None, None, None, None, None, None, None]
 
 
 def count(value: object) -> int | None:
@@ -164,7 +165,7 @@ def summarise(session: Session) -> dict[str, Any]:
             if row[NAME] is not None:
                 n_calls += 1
         elif kind == "agent":
-            usages.append(row[INPUT:])
+            usages.append(row[INPUT : REASONING + 1])
         elif row[ORIGIN] in PERSON and row[PARENT] is None:
             turn += 1
         row[TURN] = turn

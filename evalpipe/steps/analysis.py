@@ -140,6 +140,7 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
             window=window,
             window_start=opened.start,
             window_end=opened.end,
+            arms=context.lake.read("signals.routing_arms", opened.manifests),
         )
         folder = context.lake.staging_folder(key)
         staged = [

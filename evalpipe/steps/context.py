@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -30,6 +30,7 @@ from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
+from evalpipe.store.objects import ObjectMemory
 from evalpipe.store.plan import Plan, Versions, plan
 from evalpipe.store.winners import DayInput
 
@@ -38,9 +39,9 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "2",
-    "outcomes": "3",
-    "analysis": "2",
+    "signals": "3",
+    "outcomes": "4",
+    "analysis": "3",
     "scorecard": "1",
 }
 
@@ -132,21 +133,44 @@ class Context:
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
         if step == "masked" and not self.consent.is_empty():
-            return {"consent": self._consent_digest}
+            return self._consent_inputs(self.lookup("raw", day))
         if step == "outcomes" and not self.assignments.is_empty():
-            return {"assignments": signals.ledger_receipt(self.assignments, day)}
+            return {"assignments": self._assignment_receipts(day)}
         return {}
 
     @cached_property
-    def _consent_digest(self) -> str:
-        # Keyed, because a manifest is no place for a digest that ids can be guessed from.
-        text = self.consent.unique().sort(pl.all(), nulls_last=True).write_csv(null_value="\x00")
-        return hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
+    def _assignment_receipts(self) -> Callable[[date], str]:
+        return signals.ledger_receipts(self.assignments)
+
+    def _consent_inputs(self, raw: Manifest | None) -> Mapping[str, str]:
+        """What the consent ledger says of the sessions of a raw slice; nothing where it names none of them."""
+        # What is damaged is made anew before anything is made from it.
+        if raw is None or self.lake.damage(raw):
+            return {}
+        content = raw.content
+        if content not in self._consent_known:
+            people = self.lake.read("raw.sessions", [raw], columns=["user_id", "tenant", "source"])
+            rows = masking.concerning(self.consent, people)
+            text = rows.write_csv(null_value="\x00")
+            # Keyed, because a manifest is no place for a digest that ids can be guessed from.
+            digest = hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
+            self._consent_known[content] = {} if rows.is_empty() else {"consent": digest}
+        return self._consent_known[content]
+
+    @cached_property
+    def _consent_known(self) -> dict[str, Mapping[str, str]]:
+        """Inputs by content of a raw slice: a plan asks for every day several times."""
+        return {}
 
     @cached_property
     def landing(self) -> Landing:
         """The home's landing zone."""
         return Landing(self.settings.landing, self.lake.staging)
+
+    @property
+    def objects(self) -> ObjectMemory:
+        """What this home has read of object stores."""
+        return ObjectMemory(self.settings.landing / "_objects.parquet")
 
     @cached_property
     def versions(self) -> Versions:
@@ -185,10 +209,17 @@ class Context:
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
         inputs = self.landing.day_inputs() if inputs is None else inputs
+        from evalpipe.steps.rejections import rejected as refused
         from evalpipe.steps.rejections import waiting_receipts
+        from evalpipe.steps.withdrawal import is_due
 
         receipts = {day: item.digest for day, item in inputs.items()}
-        rejected = waiting_receipts(self.lake, self.landing, inputs)
+        steps = {day: entry["step"] for day, entry in refused(self.lake).items()}
+        rejected = {
+            day: receipt
+            for day, receipt in waiting_receipts(self.lake, self.landing, inputs).items()
+            if not is_due(self, day, steps[day])
+        }
         return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
 
 
@@ -208,8 +239,10 @@ def yesterday() -> date:
 
 
 def load_criteria(name: str) -> Criteria:
-    """Criteria by name or path, with the extractors as shipped."""
-    return criteria_files.load(name, extractors=signals.extraction_digest())
+    """Criteria by name or path, with the extractors as shipped, and their task types tried on their examples."""
+    loaded = criteria_files.load(name, extractors=signals.extraction_digest())
+    signals.check_task_types(loaded.extraction.task_types, name)
+    return loaded
 
 
 @contextmanager

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import IO, Any
 
 import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.interchange import FORMS
-from evalpipe.steps.context import Context
+from evalpipe.steps.context import Context, today
 from evalpipe.store.files import move_durably
 
 
@@ -34,21 +36,29 @@ def export(
         sessions: Only these ids, tokens as in the warehouse; empty for all.
 
     Returns:
-        Sessions and steps written.
+        Sessions and steps written. Files of that name are replaced, others in the folder stay.
 
     Raises:
-        EvalpipeError: ``BAD_ARGUMENT`` for an unknown form, ``NO_RESULT`` where nothing matches.
+        EvalpipeError: ``BAD_ARGUMENT`` for an unknown form, ``NO_RESULT`` where nothing matches or a
+            session is not there, ``STALE_RESULT`` where a masked slice is older than what it is made
+            from; nothing is written then.
     """
     if form not in FORMS:
         raise EvalpipeError("BAD_ARGUMENT", f"the format is {' or '.join(FORMS)}", where="--format")
+    _require_current(context, days)
     n_sessions = n_steps = 0
+    missing = set(sessions)
     with _written(out) as write:
         for session, steps in _found(context, days, sessions):
+            missing.discard(session["session_id"])
             write(str(session["session_id"]), FORMS[form](session, steps))
             n_sessions += 1
             n_steps += len(steps)
         if not n_sessions:
             raise EvalpipeError("NO_RESULT", "no masked session matches", where=str(context.settings.home))
+        if missing:
+            what = f"{len(missing)} of {len(sessions)} sessions are not there, the first {min(missing)}"
+            raise EvalpipeError("NO_RESULT", what, where="--session")
     return n_sessions, n_steps
 
 
@@ -75,28 +85,41 @@ def _found(
                 yield row, [] if own is None else own.to_dicts()
 
 
+def _require_current(context: Context, days: tuple[date, date] | None) -> None:
+    """Refuse to export masked slices that would be made anew now: what was landed, or withdrawn, since."""
+    first, last = days or (date.min, date.max)
+    stale = [
+        day
+        for day, (step, _) in context.plan().stale.items()
+        if step in ("raw", "masked") and first <= day <= min(last, today())
+    ]
+    if stale:
+        what = f"{len(stale)} days changed since their masked sessions were made, the first {stale[0]}"
+        fix = f"Run: evalpipe backfill {stale[0]}..{stale[-1]}"
+        raise EvalpipeError("STALE_RESULT", what, where="masked.sessions", fix=fix)
+
+
 @contextmanager
 def _written(out: Path) -> Iterator[Any]:
-    """A function that writes one document; what is written appears whole, or not at all."""
-    if out.suffix == ".jsonl":
-        out.parent.mkdir(parents=True, exist_ok=True)
-        draft = out.with_name(f".{out.name}.draft")
-        try:
-            with draft.open("w", encoding="utf-8") as file:
+    """A function that writes one document; what is written appears when all of it is whole, or not at all."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(mkdtemp(prefix=f".{out.name}.", suffix=".draft", dir=out.parent))
+    try:
+        if out.suffix == ".jsonl":
+            with (draft / out.name).open("w", encoding="utf-8") as file:
                 yield lambda _, document: _dump(document, file)
-            move_durably([(draft, out)])
-        finally:
-            draft.unlink(missing_ok=True)
-        return
-    out.mkdir(parents=True, exist_ok=True)
+            move_durably([(draft / out.name, out)])
+        else:
 
-    def write(name: str, document: dict[str, Any]) -> None:
-        draft = out / f".{name}.draft"
-        with draft.open("w", encoding="utf-8") as file:
-            _dump(document, file)
-        draft.replace(out / f"{name}.json")
+            def write(name: str, document: dict[str, Any]) -> None:
+                with (draft / f"{name}.json").open("w", encoding="utf-8") as file:
+                    _dump(document, file)
 
-    yield write
+            yield write
+            out.mkdir(exist_ok=True)
+            move_durably((path, out / path.name) for path in sorted(draft.iterdir()))
+    finally:
+        rmtree(draft, ignore_errors=True)
 
 
 def _dump(document: dict[str, Any], file: IO[str]) -> None:

@@ -1,7 +1,7 @@
 """What the lake knows of source files: which were read, and where they could not be.
 
-Belongs here: looking source paths up in ``raw``. Paths name people: what this returns is for the
-terminal of the person who named the sources, and goes nowhere else.
+Belongs here: looking sources up in ``raw``. Paths name people: what this returns is for the terminal of
+the person who named the sources, and goes nowhere else.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from typing import Any
 import polars as pl
 
 from evalpipe import sources
+from evalpipe.contracts.names import printable_name
+from evalpipe.sources import Found, Source, StoredObject, buckets
 from evalpipe.steps.context import Context
+from evalpipe.store.files import own_staging
 
 # Files are opened again to tell what they are like; more than so many nobody reads about.
 _LOOKED_AT = 15
+
+# Of an object, so much is copied again for that: all that most logs are, and never a night of traffic.
+_HEAD_BYTES = 32_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +47,54 @@ class Unread:
     like: str = ""
 
 
-def holds_no_session(context: Context, paths: Sequence[Path]) -> bool:
-    """Whether the lake knows every file below the paths and found a session in none.
+def locate(named: Sequence[Source]) -> list[Found]:
+    """Files and objects under the sources, for the functions below: a bucket is listed once for all.
 
     Args:
-        context: The open home, after a run over the paths.
-        paths: Files or folders.
+        named: Files, folders, patterns, or prefixes of a bucket.
     """
-    files = sources.discover(paths)
+    return sources.discover(named)
+
+
+def holds_no_session(context: Context, files: Sequence[Found]) -> bool:
+    """Whether the lake knows every file and found a session in none.
+
+    Args:
+        context: The open home, after a run over the files.
+        files: What :func:`locate` found.
+    """
     known = context.lake.read("raw.files", context.lake.manifests("raw"), ["file_id", "source_file", "n_sessions"])
     named = dict(known.group_by("source_file").agg(pl.col("n_sessions").sum()).iter_rows())
-    if any(named.get(str(path), 0) for path in files):
+    if any(named.get(printable_name(str(item)), 0) for item in files):
         return False
     # Files of the same bytes are recorded once, under the first of their names.
     by_content = dict(known.group_by("file_id").agg(pl.col("n_sessions").sum()).iter_rows())
-    rest = (sources.fingerprint(path).digest for path in files if str(path) not in named)
-    return all(by_content.get(digest) == 0 for digest in rest)
+    rest = [item for item in files if printable_name(str(item)) not in named]
+    objects = context.objects.known({item.place for item in rest if isinstance(item, StoredObject)})
+    for item in rest:
+        if isinstance(item, StoredObject):
+            digest = objects[item.place].digest if item.place in objects else ""
+        else:
+            digest = sources.fingerprint(item).digest
+        if by_content.get(digest) != 0:
+            return False
+    return True
 
 
-def unread(context: Context, paths: Sequence[Path]) -> list[Unread]:
-    """What could not be read below the paths: the first place of each file and code, in order.
+def unread(context: Context, files: Sequence[Found], named: Sequence[Source]) -> list[Unread]:
+    """What could not be read: the first place of each file and code, in order.
 
     Args:
-        context: The open home, after a run over the paths.
-        paths: Files or folders.
+        context: The open home, after a run over the files.
+        files: What :func:`locate` found.
+        named: The sources that they lie under.
     """
     rows = context.lake.read(
         "raw.quarantine", context.lake.manifests("raw"), ["source_file", "member", "code", "line", "byte_offset"]
     )
-    files = {str(path): path for path in sources.discover(paths)}
-    named = {text: _name(path, paths) for text, path in files.items()}
+    by_name = {printable_name(str(item)): item for item in files}
     grouped = (
-        rows.filter(pl.col("source_file").is_in(list(named)))
+        rows.filter(pl.col("source_file").is_in(list(by_name)))
         .sort("line", "byte_offset")
         .group_by("source_file", "member", "code", maintain_order=True)
         .agg(pl.col("line").first(), pl.col("byte_offset").first(), pl.len().alias("records"))
@@ -80,26 +102,27 @@ def unread(context: Context, paths: Sequence[Path]) -> list[Unread]:
     )
     return [
         Unread(
-            named[row["source_file"]] + (f" > {row['member']}" if row["member"] else ""),
+            printable_name(sources.short_name(by_name[row["source_file"]], named))
+            + (f" > {row['member']}" if row["member"] else ""),
             row["line"],
             row["byte_offset"],
             row["code"],
             row["records"],
-            _like(files[row["source_file"]], row) if position < _LOOKED_AT else "",
+            _like(context, by_name[row["source_file"]], row) if position < _LOOKED_AT else "",
         )
         for position, row in enumerate(grouped.iter_rows(named=True))
     ]
 
 
-def _like(path: Path, row: dict[str, Any]) -> str:
+def _like(context: Context, item: Found, row: dict[str, Any]) -> str:
     if row["code"] != "UNKNOWN_FORMAT":
         return ""
-    found = sources.resemble(path, row["member"])
+    if isinstance(item, Path):
+        found = sources.resemble(item, row["member"])
+        return str(found) if found else ""
+    copy = own_staging(context.lake.staging) / f"head-{item.place}"
+    try:
+        found = sources.resemble(copy, row["member"]) if buckets.read_head(item, copy, _HEAD_BYTES) else None
+    finally:
+        copy.unlink(missing_ok=True)
     return str(found) if found else ""
-
-
-def _name(path: Path, paths: Sequence[Path]) -> str:
-    for source in paths:
-        if path != source and source in path.parents:
-            return str(path.relative_to(source.parent)) if len(paths) > 1 else str(path.relative_to(source))
-    return path.name

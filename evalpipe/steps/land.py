@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from itertools import islice
 from pathlib import Path
 
 from evalpipe import sources
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources import Batch, ReadOptions, SourceFile
+from evalpipe.sources import Batch, ReadOptions, Source, SourceFile, StoredObject
 from evalpipe.steps.context import Context
+from evalpipe.steps.intake import Intake
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import run_quietly
 from evalpipe.store.landing import LANDED, StagedBatch, stage_chunk
@@ -24,6 +26,9 @@ from evalpipe.store.winners import LandedFile, LandedPart
 
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
 _RESTART_BYTES = 100_000_000
+
+#: Batches of copied objects that lie on disk for each worker.
+_BATCHES_A_WORKER = 4
 
 
 @dataclass(slots=True)
@@ -82,11 +87,11 @@ def require_days_of_home(first_day: date, start: date, end: date, option: str) -
     )
 
 
-def sources_state(paths: Sequence[Path], still_since: datetime) -> tuple[str, int]:
+def sources_state(named: Sequence[Source], still_since: datetime) -> tuple[str, int]:
     """What lies still under the sources, by names, sizes and times, without reading any file.
 
     Args:
-        paths: Files or folders.
+        named: Files, folders, patterns or prefixes of a bucket, each of which is listed once.
         still_since: Files that changed later may still be written, and are left out. A time in the
             future is a wrong clock, not a change.
 
@@ -94,16 +99,23 @@ def sources_state(paths: Sequence[Path], still_since: datetime) -> tuple[str, in
         A digest that another still file, or one that grew, changes; and how many still files there are.
 
     Raises:
-        EvalpipeError: ``SOURCE_NOT_FOUND``.
+        EvalpipeError: ``SOURCE_NOT_FOUND``, ``SOURCE_DENIED``, ``SOURCE_UNREACHABLE``, ``BAD_ARGUMENT``.
     """
     found: list[tuple[str, int, int]] = []
-    now = datetime.now(UTC).timestamp()
-    for path in sources.discover(paths):
+    still_ns, now_ns = (int(at.timestamp() * 1e9) for at in (still_since, datetime.now(UTC)))
+    for item in sources.discover(named):
         with suppress(OSError):  # gone since, which the next look sees
-            status = path.stat()
-            if status.st_mtime <= still_since.timestamp() or status.st_mtime > now:
-                found.append((os.fsencode(path).hex(), status.st_size, status.st_mtime_ns))
+            name, n_bytes, mtime_ns = _state_of(item)
+            if mtime_ns <= still_ns or mtime_ns > now_ns:
+                found.append((name, n_bytes, mtime_ns))
     return digest_of(found), len(found)
+
+
+def _state_of(item: sources.Found) -> tuple[str, int, int]:
+    if isinstance(item, StoredObject):
+        return item.place, item.n_bytes, item.mtime_ns
+    status = item.stat()
+    return os.fsencode(item).hex(), status.st_size, status.st_mtime_ns
 
 
 #: A large file may be an archive: workers share its members. A fixed number, so that the parts do not depend
@@ -120,53 +132,88 @@ class _Task:
     n_shares: int
 
 
-def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = None) -> LandingResult:
-    """Parse new files under ``paths`` and land their sessions.
+def require_sources(named: Sequence[Source]) -> None:
+    """Refuse what cannot be a source before anything is begun; buckets are not asked.
+
+    Raises:
+        EvalpipeError: ``SOURCE_NOT_FOUND``, ``BAD_ARGUMENT``.
+    """
+    sources.check(named)
+
+
+def land(context: Context, named: Sequence[Source], *, undated_as: date | None = None) -> LandingResult:
+    """Parse new files under the sources and land their sessions.
 
     Args:
         context: The open home.
-        paths: Files or folders.
+        named: Files, folders, patterns, or prefixes of a bucket.
         undated_as: Day for sessions without a date; today (UTC) by default, kept in the index.
 
     Returns:
         Counts and the days touched.
 
     Raises:
-        EvalpipeError: ``SOURCE_NOT_FOUND``; ``BAD_ARGUMENT`` for a day that the home cannot hold.
+        EvalpipeError: ``SOURCE_NOT_FOUND``, ``SOURCE_DENIED``, ``SOURCE_UNREACHABLE``; ``BAD_ARGUMENT``
+            for a day that the home cannot hold, or for what is no source.
     """
     today = datetime.now(UTC).date()
     if undated_as is not None:
         require_days_of_home(context.settings.first_day, undated_as, undated_as, "--undated-as")
-    landed_on = undated_as or today
-    files = [sources.fingerprint(path) for path in sources.discover(paths)]
-    known = context.landing.known_files(context.readers)
-    fresh = {file.digest: file for file in files if file.digest not in known}
-    batches = sources.plan_batches(list(fresh.values()), context.settings.batch_bytes)
-    landed = _landed_files(context, fresh)
-    result = LandingResult(n_files=len(files), n_new_files=len(fresh), n_bytes=sum(f.n_bytes for f in fresh.values()))
+    found = sources.discover(named)
+    result = LandingResult(n_files=len(found))
     options = ReadOptions(
         first_day=context.settings.first_day,
         today=max(today, context.as_of),
-        undated_day=landed_on,
+        undated_day=undated_as or today,
         digest_key=context.digest_key,
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
         max_session_bytes=context.settings.max_session_bytes,
     )
-    tasks = [task for batch in batches for task in _tasks(context, batch, options)]
+    with closing(Intake(context, found)) as intake:
+        _land_new(context, intake, options, result)
+    if result.n_bytes > _RESTART_BYTES:
+        # Workers keep what their allocator once took; the next step starts with small ones.
+        context.engine.close()
+    return result
+
+
+def _land_new(context: Context, intake: Intake, options: ReadOptions, result: LandingResult) -> None:
+    # What was read at these places before; nothing that lands below is at one of them twice.
+    before = context.landing.copies_at(_place_of(item) for item in intake.candidates) if intake.candidates else {}
     bar = sink()
-    bar.start("reading", result.n_bytes, "bytes")
+    bar.start("reading", sum(item.n_bytes for item in intake.candidates), "bytes")
+    with closing(intake.fresh()) as fresh:
+        batches = sources.plan_batches(fresh, context.settings.batch_bytes)
+        # Copies of objects take disk until they are landed, so there are few at a time.
+        n_at_once = _BATCHES_A_WORKER * context.settings.workers if intake.has_objects else None
+        while some := list(islice(batches, n_at_once)):
+            _land_batches(context, some, options, before, result)
+    bar.finish("reading")
+
+
+def _land_batches(
+    context: Context,
+    batches: Sequence[Batch],
+    options: ReadOptions,
+    before: Mapping[str, Sequence[LandedFile]],
+    result: LandingResult,
+) -> None:
+    tasks = [task for batch in batches for task in _tasks(context, batch, options)]
     parts: list[LandedPart] = []
     for task, found in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
         parts += found
-        bar.advance("reading", _weight_of(task))
+        n_bytes = _weight_of(task)
+        result.n_bytes += n_bytes
+        sink().advance("reading", n_bytes)
         if task.share + 1 < task.n_shares:
             continue
+        files = task.batch.files
         is_new = context.landing.commit(
             StagedBatch(task.batch.digest, tuple(parts), task.folder),
-            files=[landed[file.digest] for file in task.batch.files],
+            files=[_landed_file(file, before) for file in files],
             readers=context.readers,
-            landed_on=landed_on,
+            landed_on=options.undated_day,
         )
         for part in parts if is_new else ():
             for name, rows in part.rows.items():
@@ -174,23 +221,28 @@ def land(context: Context, paths: Sequence[Path], *, undated_as: date | None = N
             if part.rows.get("sessions"):
                 result.days.add(part.day)
         parts = []
-    bar.finish("reading")
-    if result.n_bytes > _RESTART_BYTES:
-        # Workers keep what their allocator once took; the next step starts with small ones.
-        context.engine.close()
-    return result
+        for file in files:
+            if file.uri:
+                file.path.unlink(missing_ok=True)
+        result.n_new_files += len(files)
 
 
-def _landed_files(context: Context, fresh: Mapping[str, SourceFile]) -> dict[str, LandedFile]:
-    """Index rows of the new files, with the earlier copies that they begin with."""
-    places = {digest: str(file.path.absolute()) for digest, file in fresh.items()}
-    before = context.landing.copies_at(places.values()) if fresh else {}
-    out: dict[str, LandedFile] = {}
-    for digest, file in fresh.items():
-        copies = before.get(places[digest], ())
-        grown_from = tuple(old.digest for old in copies if sources.begins_with(file, old.digest, old.n_bytes))
-        out[digest] = LandedFile(digest, file.n_bytes, places[digest], grown_from)
-    return out
+def _place_of(item: SourceFile | StoredObject) -> str:
+    """Where a file was read, as the index of the landing zone has it."""
+    if isinstance(item, StoredObject):
+        return str(item)
+    return item.uri or str(item.path.absolute())
+
+
+def _landed_file(file: SourceFile, before: Mapping[str, Sequence[LandedFile]]) -> LandedFile:
+    """Index row of a new file, with the earlier copies that it begins with, or that could not be read then."""
+    copies = () if file.code else before.get(_place_of(file), ())
+    grown_from = tuple(
+        old.digest
+        for old in copies
+        if sources.is_unread(old.digest, old.n_bytes) or sources.begins_with(file, old.digest, old.n_bytes)
+    )
+    return LandedFile(file.digest, file.n_bytes, _place_of(file), grown_from)
 
 
 def _tasks(context: Context, batch: Batch, options: ReadOptions) -> list[_Task]:

@@ -15,13 +15,15 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import MaskPlan
-from evalpipe.signals.ledger import LEDGER, UNITS, VERSION_COLUMNS, empty_ledger
+from evalpipe.signals.ledger import LEDGER, UNITS, VERSION_COLUMNS, empty_ledger, with_epochs
+from evalpipe.sources import reader_versions
 
 _ASSIGNMENT_COLUMNS = (
     "policy", "unit", "unit_id", "tenant", "source", *VERSION_COLUMNS, "probability", "starts_at", "ends_at", "epoch",
 )  # fmt: skip
 _CONSENT_COLUMNS = ("user_id", "tenant", "source", "status", "legal_basis")
 STATUSES = ("granted", "withdrawn")
+_NO_SOURCE = "the source is no reader of this installation (docs/formats.md lists them)"
 
 #: Consent after reading: one row a user or a whole source.
 CONSENT = pl.Schema({"user_id": pl.String, "tenant": pl.String, "source": pl.String, "status": pl.String,
@@ -45,7 +47,7 @@ def load_assignments(path: str, plan: MaskPlan) -> pl.DataFrame:
     if not path:
         return empty_ledger()
     rows = [_assignment(row, f"{path}, row {n}", plan) for n, row in enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)]
-    return pl.DataFrame(rows, schema=LEDGER, orient="row")
+    return with_epochs(pl.DataFrame(rows, schema=LEDGER, orient="row"))
 
 
 def load_consent(path: str) -> pl.DataFrame:
@@ -72,6 +74,8 @@ def load_consent(path: str) -> pl.DataFrame:
             raise EvalpipeError("LEDGER_INVALID", f"status must be one of {', '.join(STATUSES)}", where=where)
         if (row["user_id"] is None) == (row["source"] is None):
             raise EvalpipeError("LEDGER_INVALID", "either user_id or source must be given", where=where)
+        if row["source"] is not None and row["source"] not in reader_versions():
+            raise EvalpipeError("LEDGER_INVALID", _NO_SOURCE, where=where)
         rows.append(tuple(row[name] for name in CONSENT))
     return pl.DataFrame(rows, schema=CONSENT, orient="row")
 
@@ -124,13 +128,13 @@ def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, .
          "a row without unit_id is an arm and must name agent, agent_release or model"),
         (not is_arm and row["unit"] == "session" and row["source"] is None and ":" not in str(row["unit_id"]),
          "a session needs its source, such as claude_code"),
+        (not is_arm and row["unit"] == "session" and _source(row) not in reader_versions(), _NO_SOURCE),
     )  # fmt: skip
     fault = next((what for is_wrong, what in faults if is_wrong), None)
     if fault is not None or start is None:
         raise EvalpipeError("LEDGER_INVALID", fault or "", where=where)
     labels = [plan.mask_text(row[name], "")[0] if row[name] else None for name in VERSION_COLUMNS]
-    epoch = row["epoch"] or f"{row['policy']} from {start:%Y-%m-%dT%H:%M}"
-    return (row["policy"], row["unit"], _token(row, plan), *labels, probability, start, end, epoch)
+    return (row["policy"], row["unit"], _token(row, plan), *labels, probability, start, end, row["epoch"] or None)
 
 
 def _token(row: dict[str, Any], plan: MaskPlan) -> str | None:
@@ -139,7 +143,13 @@ def _token(row: dict[str, Any], plan: MaskPlan) -> str | None:
         return None
     if row["unit"] == "user":
         return plan.rekey("u", row["unit_id"], row["tenant"] or "")
-    return plan.rekey("s", row["unit_id"] if row["source"] is None else f"{row['source']}:{row['unit_id']}")
+    # The id as the lake holds it has its source in front, and may be given so beside the source too.
+    return plan.rekey("s", f"{_source(row)}:{str(row['unit_id']).removeprefix(f'{_source(row)}:')}")
+
+
+def _source(row: dict[str, Any]) -> str:
+    """Source of a session unit: its own column, else what stands before the colon."""
+    return row["source"] or str(row["unit_id"]).partition(":")[0]
 
 
 def _time(value: object) -> datetime | None:

@@ -22,6 +22,7 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.masking import MaskPlan
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.steps.withdrawal import withdraw
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.winners import DayInput
@@ -58,7 +59,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
 
     Returns:
         What was made. A day whose leak check is red is refused (``LEAK_FOUND``) and recorded; its old
-        slice, if any, stays.
+        slice, if any, stays, without the text of those who have withdrawn their consent since.
     """
     plan = context.mask_plan
 
@@ -78,7 +79,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
             staged.append(stage_part("masked.redactions", _sum(pl.concat(redactions)), folder, "all"))
         return Committed(staged, stats)
 
-    return run_days(
+    result = run_days(
         context,
         "masked",
         days,
@@ -88,6 +89,8 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         finish=finish,
         weight=lambda task: task.n_bytes,
     )
+    withdraw(context, [*result.held, *result.red])
+    return result
 
 
 def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, folder: Path) -> list[_Task]:

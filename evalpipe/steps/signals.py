@@ -17,7 +17,7 @@ from evalpipe import signals
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
-from evalpipe.store.lake import stage_part
+from evalpipe.steps.withdrawal import drop_withdrawn
 from evalpipe.store.manifest import STEP_TABLES, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
 from evalpipe.store.winners import DayInput
@@ -65,7 +65,7 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
     def finish(day: date, outs: list[_Out]) -> Committed:
         return Committed([part for out in outs for part in out.staged], {"counts": total(out.counts for out in outs)})
 
-    return run_days(
+    result = run_days(
         context,
         "signals",
         days,
@@ -75,6 +75,8 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
         finish=finish,
         weight=lambda task: task.n_bytes,
     )
+    drop_withdrawn(context, "signals", [*result.held, *result.red])
+    return result
 
 
 def _extract(task: _Task) -> _Out:
@@ -124,11 +126,13 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
         # Nothing can follow a session that has no date, so it has nothing to wait for.
         undated = sessions.filter(~pl.col("is_dated"))["session_id"]
         outcomes = outcomes.with_columns(pl.col("is_settled") | pl.col("session_id").is_in(undated.implode()))
+        arms = signals.routing_arms(context.assignments, day)
         folder = lake.staging_folder(context.versions.slice_key("outcomes", day))
-        staged = [] if outcomes.is_empty() else [stage_part("signals.session_outcomes", outcomes, folder, "all")]
+        tables = {"signals.session_outcomes": outcomes, "signals.routing_arms": arms}
+        staged = stage_tables(tables, folder, "all")
         return Committed(staged, {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())})
 
-    return run_days(
+    result = run_days(
         context,
         "outcomes",
         days,
@@ -138,6 +142,8 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
         finish=finish,
         weight=lambda _: 0,
     )
+    drop_withdrawn(context, "outcomes", [*result.held, *result.red])
+    return result
 
 
 def _same(task: _OutcomeTask) -> _OutcomeTask:

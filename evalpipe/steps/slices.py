@@ -20,10 +20,13 @@ from evalpipe.steps import rejections
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.verdicts import PROFILES, judged
+from evalpipe.steps.withdrawal import must_follow
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import DAY_STEPS, expected_inputs, rejection_receipt, staleness
 from evalpipe.store.winners import DayInput
+
+_AFTER_MASKED = DAY_STEPS[DAY_STEPS.index("masked") + 1 :]
 
 Task = TypeVar("Task")
 Out = TypeVar("Out")
@@ -38,7 +41,8 @@ class StepResult:
         fresh: Slices that were as they would be.
         red: Days that a check of this step refused, with the reason.
         held: Days that an earlier step refused under the same input and rules: their slices stay as
-            they are, so that no slice is made half from new and half from old ones.
+            they are, so that no slice is made half from new and half from old ones. Only consent that
+            was withdrawn since is followed (``steps/withdrawal.py``).
         absent: Days without any input.
     """
 
@@ -101,7 +105,8 @@ def run_days(
     queue: list[tuple[date, Task]] = []
     counts: dict[date, int] = {}
     for day in days:
-        if day in refused:
+        # Text that was withdrawn from a refused day leaves signals and outcomes too.
+        if day in refused and not (step in _AFTER_MASKED and must_follow(context, day)):
             result.held.append(day)
             continue
         made_from = expected_inputs(

@@ -17,7 +17,7 @@ from typing import Any
 from evalpipe.contracts.errors import EvalpipeError
 
 #: Version of the layout of a home. A home of another layout is refused, never guessed at.
-LAYOUT = 2
+LAYOUT = 3
 
 #: Steps of the pipeline: each writes the tables of one layer step and commits one manifest a slice.
 STEP_TABLES: dict[str, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.session_features",
         "signals.session_usage",
     ),
-    "outcomes": ("signals.session_outcomes",),
+    "outcomes": ("signals.session_outcomes", "signals.routing_arms"),
     "analysis": ("analysis.net_improvement", "analysis.pairs", "analysis.strata", "analysis.diagnostics"),
     "scorecard": ("analysis.scorecard",),
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from evalpipe.analysis import decide_gates
 from evalpipe.criteria import Criteria
 
 Trial = Callable[..., pl.DataFrame]
@@ -111,6 +112,24 @@ def test_an_observational_design_has_numbers_and_no_test(
     assert row["hi"] < 0
     assert row["reasons"] == ["not_randomized"]
     assert "not random" in check(tables, "assignment")["detail"]
+
+
+def test_imbalance_of_observed_traffic_leaves_numbers_and_bars_gates(
+    trial: Trial, run: Run, with_estimand: Callable[..., Criteria], number: Number, check: Check
+) -> None:
+    """Most archives are such: nobody assigned anything, and versions met people of other languages."""
+    criteria = with_estimand(design="observational")
+    base = trial({"a": 0.4, "b": 0.75}, n=1500)
+    skewed = pl.when((pl.col("model") == "a") & (pl.int_range(pl.len()) % 2 == 0)).then(pl.lit("pt"))
+    tables = run(base.with_columns(language=skewed.otherwise(pl.col("language"))), criteria)
+    row = number(tables, B)
+    assert (row["status"], row["design"], row["reasons"]) == ("ok", "observational", ["balance", "not_randomized"])
+    assert check(tables, "balance")["status"] == "inconclusive"
+    assert row["rank_lo"] == 1
+    barred = decide_gates(tables, criteria, B, A)
+    assert set(barred["verdict"]) == {"inconclusive"}
+    assert barred["reasons"].to_list() == [["balance"]] * 2
+    assert set(decide_gates(run(base, criteria), criteria, B, A)["verdict"]) == {"pass"}
 
 
 def test_sessions_without_a_user_are_their_own_cluster(

@@ -9,8 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from evalpipe_tests.end_to_end.conftest import Cli, files_of
 
 
@@ -18,35 +16,42 @@ def _rows(cli: Cli, home: Path) -> list[dict[str, object]]:
     return cli.rows(home, "SELECT * FROM analysis.net_improvement ORDER BY ALL")
 
 
-@pytest.mark.parametrize(
-    "reached", ["lake/raw/_landing/_batches/*.json", "lake/masked/_slices/masked/*.json", "lake/signals/_slices/outcomes/*/*.json"]
-)  # fmt: skip
-def test_a_killed_run_ends_with_the_same_lake(
-    cli: Cli, home: Path, days: list[Path], tmp_path: Path, reached: str
+#: What a run has committed at the moment of the kill, one moment after the other.
+MARKS = (
+    "lake/raw/_landing/_batches/*.json",
+    "lake/masked/_slices/masked/*.json",
+    "lake/signals/_slices/outcomes/*/*.json",
+)
+
+
+def test_a_run_killed_three_times_ends_with_the_same_lake(
+    cli: Cli, home: Path, days: list[Path], tmp_path: Path
 ) -> None:
     other = tmp_path / "home"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "evalpipe.cli", "run", *map(str, days), "--home", str(other)],
-        cwd=cli.folder, env=cli.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    while process.poll() is None and not list(other.glob(reached)):
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-    assert not (other / "warehouse.duckdb").exists(), "nothing was left to do"
+    for mark in MARKS:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "evalpipe.cli", "run", *map(str, days), "--home", str(other)],
+            cwd=cli.folder, env=cli.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        while process.poll() is None and not list(other.glob(mark)):
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, f"the run ended before it could be killed at {mark}"
+        assert not (other / "warehouse.duckdb").exists(), "nothing was left to do"
     cli("run", *days, "--home", other)
     assert files_of(other / "lake") == files_of(home / "lake")
     assert _rows(cli, other) == _rows(cli, home)
 
 
-def test_two_runs_and_a_reader_at_once(cli: Cli, days: list[Path], tmp_path: Path) -> None:
+def test_two_runs_and_a_reader_at_once(cli: Cli, home: Path, days: list[Path], tmp_path: Path) -> None:
     # A home that is new to both, and a folder that both read.
-    home = tmp_path / "home"
-    first = cli.start("run", *days[:3], "--home", home)
-    second = cli.start("run", *days[2:], "--home", home)
+    both = tmp_path / "home"
+    first = cli.start("run", *days[:3], "--home", both)
+    second = cli.start("run", *days[2:], "--home", both)
     seen: list[int] = []
     while first.poll() is None or second.poll() is None:
-        done = cli("sql", "SELECT count(*) AS n FROM masked.sessions", "--home", home, "--format", "json", expect=None)
+        done = cli("sql", "SELECT count(*) AS n FROM masked.sessions", "--home", both, "--format", "json", expect=None)
         if done.returncode == 0:
             seen.append(int(done.stdout.split(":")[1].strip(" }\n")))
         else:
@@ -56,9 +61,6 @@ def test_two_runs_and_a_reader_at_once(cli: Cli, days: list[Path], tmp_path: Pat
         out, err = process.communicate()
         assert process.returncode == 0, out + err
     assert seen == sorted(seen)
-    cli("run", *days, "--home", home)
-    alone = tmp_path / "alone"
-    cli("run", *days, "--home", alone)
-    assert cli.rows(home, "SELECT * FROM masked.sessions ORDER BY session_id") == cli.rows(
-        alone, "SELECT * FROM masked.sessions ORDER BY session_id"
-    )
+    cli("run", *days, "--home", both)
+    query = "SELECT * FROM masked.sessions ORDER BY session_id"
+    assert cli.rows(both, query) == cli.rows(home, query)

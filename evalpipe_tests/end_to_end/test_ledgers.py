@@ -40,7 +40,12 @@ def test_an_edited_ledger_remakes_outcomes_only_and_consent_empties_text(tmp_pat
     changed = {name for name, at in times_of(home / "lake").items() if first.get(name) != at}
     touched = {name.split("/")[0] for name in changed if not name.startswith("analysis")}
     assert touched == {"signals"}, changed
-    assert all("session_outcomes" in n or n.startswith(("analysis", "signals/_")) for n in changed), changed
+    own = ("analysis", "signals/_", "signals/session_outcomes", "signals/routing_arms")
+    assert all(name.startswith(own) for name in changed), changed
+    arms = cli.rows(home, "select distinct policy, routing_epoch, unit, arm, probability_low from signals.routing_arms")
+    assert [tuple(row.values()) for row in arms] == [("ab", "ab from 2026-01-05T00:00", "user", "* · * · m-1", 0.5)]
+    told = cli.rows(home, "select check_name, value from analysis.diagnostics where check_name = 'non_compliance'")
+    assert [row["value"] for row in told] == [0.5], "b was assigned m-1 and met m-2"
 
     ids = {row["session_id"] for row in cli.rows(home, query)}
     settle(tmp_path, assignments=ASSIGNED, consent="user_id,status\nu-c,withdrawn\n")

@@ -203,3 +203,16 @@ def test_covariates_must_be_whole() -> None:
         design_checks(draw(1), FEW, covariates={"age": np.full(300, np.nan)})
     with pytest.raises(ValueError, match="covariate age"):
         design_checks(draw(1), FEW, covariates={"age": np.zeros(3)})
+
+
+def test_imbalance_contradicts_only_a_claim_of_randomness() -> None:
+    sample = draw(4, n=2_000, n_users=1_500)
+    follows = {"language": (sample.version == 1).astype(np.int64)}
+    claimed = design_checks(sample, FEW, covariates=follows)
+    assert (status(claimed)["balance", "language"], claimed.design, claimed.is_suspect) == (
+        "suspect", "observational", True,
+    )  # fmt: skip
+    observed = design_checks(sample, replace(FEW, design="observational"), covariates=follows)
+    assert (status(observed)["balance", "language"], observed.design, observed.is_suspect) == (
+        "inconclusive", "observational", False,
+    )  # fmt: skip

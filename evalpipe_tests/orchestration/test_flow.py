@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import sqlite3
 from datetime import date
 from pathlib import Path
@@ -23,20 +24,28 @@ from evalpipe.steps.analysis import latest, make_gates, make_scorecard, outdated
 from evalpipe.steps.context import code_versions, load_criteria, open_context, today, yesterday
 from evalpipe.steps.land import land
 from evalpipe.steps.publish import committed, compare
-from evalpipe_tests.orchestration.small import AS_OF, opened, running, write_sessions
+from evalpipe_tests.orchestration.small import AS_OF, opened, running, settings_of, write_sessions
 
 WORDS = " ".join(["the", "words", "of", "a", "person"])
 D5, D6 = date(2026, 1, 5), date(2026, 1, 6)
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home of two days, run whole once: a run takes seconds, a copy none."""
+    folder = tmp_path_factory.mktemp("once")
+    write_sessions(folder / "jane-doe-laptop" / "5.jsonl", "2026-01-05", "a", "b")
+    write_sessions(folder / "jane-doe-laptop" / "6.jsonl", "2026-01-06", "c", "d")
+    with running(folder) as (settings, runner):
+        flow.run_sources(settings, runner, [folder / "jane-doe-laptop"], days=None, undated_as=None, window="all")
+    return folder
+
+
 @pytest.fixture
-def made(tmp_path: Path) -> Settings:
-    """A home with two days, run whole."""
-    write_sessions(tmp_path / "jane-doe-laptop" / "5.jsonl", "2026-01-05", "a", "b")
-    write_sessions(tmp_path / "jane-doe-laptop" / "6.jsonl", "2026-01-06", "c", "d")
-    with running(tmp_path) as (settings, runner):
-        flow.run_sources(settings, runner, [tmp_path / "jane-doe-laptop"], days=None, undated_as=None, window="all")
-    return settings
+def made(once: Path, tmp_path: Path) -> Settings:
+    """A home of its own with two days, run whole."""
+    shutil.copytree(once / "home", tmp_path / "home")
+    return settings_of(tmp_path)
 
 
 def test_the_history_does_not_name_the_source(made: Settings) -> None:

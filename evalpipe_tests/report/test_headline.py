@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
-from evalpipe.report import Report, ReportInputs, build, headline
+from evalpipe.report import Report, ReportInputs, assignment, build, headline, views
 from evalpipe.report.model import plain
 from evalpipe.report.records import BETTER, WORSE
 from evalpipe_tests.report import factory
@@ -185,3 +185,44 @@ def test_tables_of_two_windows_are_refused() -> None:
     mixed = ReportInputs(full.tables | {"analysis.net_improvement": two}, full.criteria, None, None, "0.1.0")
     with pytest.raises(Exception, match="MIXED_MEASUREMENTS"):
         build(mixed)
+
+
+def test_imbalance_of_observed_traffic_is_told_and_fails_no_design() -> None:
+    full = factory.changed(
+        factory.inputs(versions(0.2, 0.02, 0.0), scenarios=(), metrics=HEADLINE, candidate=None, baseline=None),
+        "analysis.net_improvement",
+        design=pl.lit("observational"),
+        reasons=pl.lit(["balance", "not_randomized"]),
+    )
+    is_language = (pl.col("check_name") == "balance") & (pl.col("subject") == "language")
+    status = pl.when(is_language).then(pl.lit("inconclusive")).otherwise(pl.col("status"))
+    r = build(factory.changed(full, "analysis.diagnostics", status=status))
+    assert headline(r) == "agent-0 · m0 leads the 3 versions in observed traffic"
+    assert "differ in language, which may make the difference" in said(r)
+    assert r.not_concluded[0].code == "observational"
+    assert "differ in language before anything was done" in r.not_concluded[0].text
+    assert "differ in" not in said(build(full))
+    assert "differ in" not in build(full).not_concluded[0].text
+
+
+def test_a_logged_assignment_that_a_check_contradicts_is_not_called_unlogged() -> None:
+    full = factory.changed(factory.inputs(suspect=("srm",)), "analysis.net_improvement", design=pl.lit("observational"))
+    ev = replace(build(full).evidence, declared_design="as_logged")
+    facts = {fact.label: fact.value for fact in views.facts(ev)}
+    assert facts["Assignment"] == "observed, not random (logged as random, and a check contradicts it)"
+
+
+def test_a_failed_check_of_the_ledger_is_the_headline_and_stands_beside_the_answer() -> None:
+    full = factory.inputs(suspect=("multiple_exposure",))
+    row = full.tables["analysis.diagnostics"].filter(pl.col("check_name") == "srm")
+    row = row.with_columns(
+        check_name=pl.lit("multiple_exposure"), subject=pl.lit("users"), value=pl.lit(0.12), bound=pl.lit(0.05),
+        status=pl.lit("suspect"), detail=pl.lit("12 of 100 users met several versions in one epoch."),
+    )  # fmt: skip
+    checks = pl.concat([full.tables["analysis.diagnostics"], row])
+    r = build(factory.with_table(full, "analysis.diagnostics", checks))
+    assert headline(r) == "Not safe to compare: the check “Users who met several versions” failed"
+    assert "12 of 100 users" in said(r)
+    assert "first can change what they make of the next version" in r.not_concluded[0].text
+    assert "users who met several versions: suspect (share 0.12)" in assignment(r)
+    assert "traffic split as configured: passed (p 0.41)" in assignment(r)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,18 @@ def test_tokens_without_any_model_keep_an_empty_name() -> None:
         ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = inf\noutput = 1", "input"),
         ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = true\noutput = 1", "input"),
         ("[[price]]\nmodel = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1", "keys other"),
+        ("[[price]]\nvendor = 'x'\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1", "vendor must be"),
+        ("vendors = 3\n[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1", "list"),
+        ("[vendors.x]\nlist = 'x'\n[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1", "as_of"),
+        ("[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1\nlong = 3", "long has keys"),
+        (
+            "[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1\nlong = {above = 5, input = 1, output = 1}",
+            "long.above",
+        ),
+        (
+            "[[price]]\nmodels = ['a']\nfrom = 2026-01-01\ninput = 1\noutput = 1\nlong = {above = 200000, input = 1}",
+            "output",
+        ),
         ("[[price", "."),
     ],
 )
@@ -150,12 +163,73 @@ def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("gpt-4o", DAY, (2.5, 10.0)),
         ("o3", date(2025, 5, 1), (10.0, 40.0)),
         ("models/gemini-2.5-pro", DAY, (1.25, 10.0)),
+        ("claude-opus-4-8", DAY, (5.0, 25.0)),
+        ("claude-opus-5-5", DAY, None),
+        ("claude-sonnet-4-6", DAY, (3.0, 15.0)),
+        ("gpt-5.4-2026-03-05", date(2026, 4, 1), (2.5, 15.0)),
         ("somebody-elses-model", DAY, None),
     ],
 )
 def test_the_shipped_table(model: str, day: date, price: tuple[float, float] | None) -> None:
     found = PRICES.of(model, day)
-    assert (None if found is None else (found.input, found.output)) == price
+    assert (None if found is None else (found.rates.input, found.rates.output)) == price
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "above", "read"),
+    [
+        ("o3-mini", DAY, 0, 0.55),
+        ("o4-mini", DAY, 0, 0.275),
+        ("gemini-2.5-pro", date(2025, 7, 1), 0, 0.31),
+        ("gemini-2.5-pro", DAY, 0, 0.125),
+        ("gemini-2.5-pro", DAY, 128_000, 0.125),
+        ("gemini-2.5-pro", DAY, 200_000, 0.25),
+        ("gemini-2.5-pro", DAY, 272_000, 0.25),
+        ("claude-sonnet-4-5-20250929", DAY, 200_000, 0.60),
+        ("claude-sonnet-4-6", DAY, 200_000, 0.30),
+        ("grok-4-0709", DAY, 128_000, 1.5),
+    ],
+)
+def test_cached_input_of_the_shipped_table(model: str, day: date, above: int, read: float) -> None:
+    found = PRICES.of(model, day)
+    assert found is not None
+    assert found.of_prompt(above).cache_read == read
+
+
+def test_every_shipped_row_names_the_list_that_it_follows() -> None:
+    table = tomllib.loads((data_dir() / "prices.toml").read_text("utf-8"))
+    assert {row.get("vendor") for row in table["price"]} == set(table["vendors"])
+    for row in table["price"]:
+        if row["vendor"] == "anthropic":
+            assert row["cache_write_1h"] == pytest.approx(2 * row["input"])
+            assert row["cache_write"] == pytest.approx(1.25 * row["input"], rel=0.05)
+
+
+LONG = TABLE.replace("cache_read = 0.5\n", "cache_read = 0.5\nlong = { above = 200_000, input = 4.0, output = 15.0 }\n")
+HOUR = TABLE.replace("cache_read = 0.5\n", "cache_read = 0.5\ncache_write = 2.5\ncache_write_1h = 4.0\n")
+
+
+def test_a_long_prompt_makes_the_whole_response_dearer_and_no_other(tmp_path: Path) -> None:
+    one = spend(talk(), "m-small", input=100_000, cache_read=100_000, output=1_000)
+    assert cost(one, LONG, tmp_path)[0] == pytest.approx(0.2 + 0.05 + 0.01)
+    one = spend(one, "m-small", input=100_000, cache_read=100_001, output=1_000)
+    assert cost(one, LONG, tmp_path)[0] == pytest.approx(0.26 + 0.4 + 100_001 * 4.0 / 1e6 + 0.015)
+    both = spend(spend(talk(), "m-small", input=150_000), "m-small", input=150_000)
+    assert cost(both, LONG, tmp_path)[0] == pytest.approx(0.6), "the sum of prompts is not a long prompt"
+
+
+def test_a_total_that_may_hide_long_prompts_is_unavailable(tmp_path: Path) -> None:
+    assert cost(talk(input_tokens=200_001, output_tokens=1), LONG, tmp_path) == (None, None)
+    assert cost(talk(input_tokens=200_000, output_tokens=0), LONG, tmp_path)[0] == pytest.approx(0.4)
+    assert cost(talk(input_tokens=200_001, output_tokens=0), TABLE, tmp_path)[0] == pytest.approx(0.400002)
+
+
+def test_what_is_cached_for_an_hour_has_its_own_price(tmp_path: Path) -> None:
+    one = spend(talk(), "m-small", cache_write=1_000_000, cache_write_1h=600_000)
+    assert cost(one, HOUR, tmp_path)[0] == pytest.approx(0.4 * 2.5 + 0.6 * 4.0)
+    assert cost(one, TABLE, tmp_path) == (None, None), "no price is listed for it"
+    short = spend(talk(), "m-small", cache_write=1_000_000, cache_write_1h=0)
+    assert cost(short, TABLE, tmp_path)[0] == pytest.approx(2.0)
 
 
 def test_no_two_shipped_rows_claim_one_pattern_from_one_day() -> None:

@@ -52,17 +52,6 @@ def talk(name: str, events: list[tuple[Any, ...]], **session: Any) -> Talk:
     return out
 
 
-def evidence(signal: str, step: dict[str, Any]) -> list[str]:
-    """The fields that a signal's span may lie in (``hard.EVIDENCE_FIELD``)."""
-    names = {
-        "call.rejected": ["text", "output"],
-        "interrupt": ["text"],
-        "rollback": ["arguments", "text"],
-        "artifact.accepted": ["arguments", "text"],
-    }
-    return [step[name] or "" for name in names.get(signal, ["output"])] + [""]
-
-
 @settings(max_examples=40, deadline=None)
 @given(SESSION, st.sampled_from([None, ["Bash", "Edit", "Read"]]), st.sampled_from([None, True, False]))
 def test_every_row_is_located(events: list[tuple[Any, ...]], tools: list[str] | None, objective: bool | None) -> None:
@@ -77,8 +66,9 @@ def test_every_row_is_located(events: list[tuple[Any, ...]], tools: list[str] | 
         assert row["lang"] in EXTRACTION.languages or row["extractor"] == "structure"
     for row in part.hard.iter_rows(named=True):
         assert len(row["snippet"]) <= EXTRACTION.snippet_chars
-        texts = evidence(row["signal"], by_seq.get(row["seq"], dict.fromkeys(("text", "output", "arguments"))))
-        assert row["snippet"] in [text[row["span_start"] : row["span_end"]] for text in texts]
+        assert row["field"] is None or not row["signal"].startswith("objective")
+        text = "" if row["field"] is None else by_seq[row["seq"]][row["field"]]
+        assert row["snippet"] == text[row["span_start"] : row["span_end"]]
     assert part.semantic["confidence"].ge(EXTRACTION.min_confidence).all()
     assert part.candidates["confidence"].lt(EXTRACTION.min_confidence).all()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalpipe.signals import extract_part
+from evalpipe.signals import extract_part, rulefiles
 from evalpipe_tests.signals.build import EXTRACTION, Talk, frames
 
 BARE: dict[str, Any] = {"workspace": None}
@@ -70,3 +70,30 @@ def test_what_the_agent_did_is_not_read() -> None:
     quiet = Talk(**BARE).user("hello")
     busy = Talk(**BARE).user("hello").bash("pytest -q").agent("I fixed the bug in a.py").user("now refactor the code")
     assert scenario(quiet) == scenario(busy) == ("chat", "default")
+
+
+def test_rules_use_known_keys_and_known_scenarios() -> None:
+    """A key that is misspelled would be a condition that is never asked."""
+    keys = {"id", "scenario", "text", "unless", "tools", "unless_tools", "workspace"}
+    rules = rulefiles.load("scenario.toml")["rule"]
+    assert all(set(rule) <= keys and len(rule) > 2 for rule in rules)
+    assert len({rule["id"] for rule in rules}) == len(rules)
+    assert {rule["scenario"] for rule in rules} == {"coding", "work", "chat"}
+
+
+@pytest.mark.parametrize(
+    ("session", "text", "expected"),
+    [
+        # Orders are what the code is about, where an agent sits in a folder of code.
+        ({"workspace": None, "tools": ["Bash"]}, "the refund is booked twice", "coding"),
+        ({"workspace": None}, "the refund is booked twice", "work"),
+        # A question that has nothing to do with the tools is no work with them.
+        ({"workspace": "w", "tools": ["Bash"]}, "who won the world cup in 2010?", "chat"),
+        ({"workspace": None, "tools": ["get_order_details"]}, "who is my contact?", "work"),
+        # Letters are folded on both sides, and patterns of one script leave the others alone.
+        ({"workspace": None}, "RÉDIGE UN MAIL AU FOURNISSEUR", "work"),
+        ({"workspace": None}, "見積書を作成して", "work"),
+    ],
+)
+def test_keys_of_a_rule(session: dict[str, Any], text: str, expected: str) -> None:
+    assert scenario(Talk(**session).user(text))[0] == expected

@@ -26,6 +26,7 @@ def test_a_response_split_over_lines_is_one_step_with_its_last_usage(tmp_path: P
                 "output_tokens": 40,
                 "cache_read_input_tokens": 7,
                 "cache_creation_input_tokens": 2,
+                "cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 1},
             },
         ),
     )
@@ -35,6 +36,7 @@ def test_a_response_split_over_lines_is_one_step_with_its_last_usage(tmp_path: P
     s = read.session
     assert (s["input_tokens"], s["output_tokens"], s["cache_read_tokens"], s["cache_write_tokens"]) == (3, 40, 7, 2)
     assert s["reasoning_tokens"] is None
+    assert read.rows("cache_write_tokens", "cache_write_1h_tokens", kind="agent") == [(2, 1)]
     assert s["n_messages"] == 4
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.sources import discover, fingerprint, plan_batches, reader_versions, registry
+from evalpipe.sources import SourceFile, discover, fingerprint, plan_batches, reader_versions, registry
 from evalpipe_tests.sources.helpers import Claude, Read, lines, write
 
 
@@ -108,23 +109,39 @@ def test_an_unreadable_file_has_a_digest_of_its_own(tmp_path: Path) -> None:
 def test_batches_are_packed_by_path_without_twins(tmp_path: Path) -> None:
     for name, size in (("d", 10), ("a", 60), ("b", 50), ("c", 500), ("twin_of_b", 50)):
         (tmp_path / name).write_bytes(name[-1:].encode() * size)
-    files = [fingerprint(p) for p in tmp_path.iterdir()]
-    batches = plan_batches(files, 100)
+    files = [fingerprint(path) for path in sorted(tmp_path.iterdir())]
+    batches = list(plan_batches(files, 100))
     assert [[f.path.name for f in batch.files] for batch in batches] == [["a"], ["b"], ["c"], ["d"]]
-    assert [f.path.name for f in plan_batches(files, 110)[0].files] == ["a", "b"]
-    assert plan_batches(reversed(files), 100) == batches
+    assert [f.path.name for f in next(plan_batches(files, 110)).files] == ["a", "b"]
+    left = [file for file in files[2:] if file.path.name != "twin_of_b"]
+    assert list(plan_batches(left, 100)) == batches[2:], "what a crash left over is packed as it was"
     assert len({batch.digest for batch in batches}) == 4
-    assert plan_batches([], 100) == []
+    assert list(plan_batches([], 100)) == []
     assert pickle.loads(pickle.dumps(batches)) == batches
+
+
+def test_a_batch_is_given_before_files_beyond_it_are_read(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text(name)
+    read: list[str] = []
+
+    def files() -> Iterator[SourceFile]:
+        for path in discover([tmp_path]):
+            assert isinstance(path, Path)
+            read.append(path.name)
+            yield fingerprint(path)
+
+    assert [f.path.name for f in next(plan_batches(files(), 1)).files] == ["a"]
+    assert read == ["a", "b"]
 
 
 def test_a_new_reader_version_is_a_new_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_text("x")
     files = [fingerprint(tmp_path / "a")]
-    before = plan_batches(files, 10)[0].digest
+    before = next(plan_batches(files, 10)).digest
     first, *others = registry.READERS
     monkeypatch.setattr(registry, "READERS", (replace(first, version="next"), *others))
-    assert plan_batches(files, 10)[0].digest != before
+    assert next(plan_batches(files, 10)).digest != before
 
 
 def test_readers_have_versions() -> None:

@@ -241,7 +241,7 @@ def test_rejected_sessions_of_a_large_file_are_found_again(tmp_path: Path, monke
 def test_reading_twice_gives_the_same_frames(tmp_path: Path) -> None:
     c = Claude()
     write(tmp_path, c.user("a"), c.agent(text("b")), "junk", {"type": "user"})
-    batch = plan_batches([fingerprint(tmp_path / "log.jsonl")], 1)[0]
+    batch = next(plan_batches([fingerprint(tmp_path / "log.jsonl")], 1))
     first, second = (list(parse_batch(pickle.loads(pickle.dumps(batch)), OPTIONS)) for _ in range(2))
     for name in ("sessions", "steps", "quarantine", "files"):
         assert getattr(first[0], name).equals(getattr(second[0], name))
@@ -266,7 +266,7 @@ def test_many_bad_rows_are_handed_on_before_the_end(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_the_collector_is_left_as_it_was(tmp_path: Path, is_on: bool) -> None:
-    batch = plan_batches([fingerprint(write(tmp_path, Claude().user("a")))], 1)[0]
+    batch = next(plan_batches([fingerprint(write(tmp_path, Claude().user("a")))], 1))
     was_on = gc.isenabled()
     try:
         (gc.enable if is_on else gc.disable)()

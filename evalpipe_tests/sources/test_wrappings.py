@@ -270,7 +270,7 @@ def test_a_file_that_is_nothing_but_a_broken_wrapping(tmp_path: Path) -> None:
 
 
 def test_a_file_that_vanished_after_its_fingerprint(tmp_path: Path) -> None:
-    chunks = list(parse_batch(plan_batches([fingerprint(tmp_path / "gone")], 1)[0], OPTIONS))
+    chunks = list(parse_batch(next(plan_batches([fingerprint(tmp_path / "gone")], 1)), OPTIONS))
     assert chunks[0].quarantine["code"].to_list() == ["UNREADABLE_FILE"]
     assert chunks[0].files["rows_quarantined"].to_list() == [1]
 

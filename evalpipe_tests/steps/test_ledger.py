@@ -46,11 +46,12 @@ def test_the_three_formats_say_the_same(tmp_path: Path, plan: MaskPlan) -> None:
 def test_ids_become_the_tokens_of_masked_tables(tmp_path: Path, plan: MaskPlan) -> None:
     session = ROW | {"unit": "session", "unit_id": "s1", "source": "codex"}
     whole = ROW | {"unit": "session", "unit_id": "codex:s1"}
+    both = session | {"unit_id": "codex:s1"}
     tenant = ROW | {"tenant": "t"}
     number = ROW | {"unit_id": 7}
     assert load_assignments(lines(tmp_path / "n.jsonl", number), plan)["unit_id"].to_list() == [plan.rekey("u", "7")]
-    got = load_assignments(lines(tmp_path / "a.jsonl", session, whole, tenant), plan)["unit_id"].to_list()
-    assert got == [plan.rekey("s", "codex:s1")] * 2 + [plan.rekey("u", "ann", "t")]
+    got = load_assignments(lines(tmp_path / "a.jsonl", session, whole, both, tenant), plan)["unit_id"].to_list()
+    assert got == [plan.rekey("s", "codex:s1")] * 3 + [plan.rekey("u", "ann", "t")]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,8 @@ def test_ids_become_the_tokens_of_masked_tables(tmp_path: Path, plan: MaskPlan) 
         ({"probability": "half"}, "probability"),
         ({"unit_id": None, "model": None}, "an arm"),
         ({"unit": "session", "unit_id": "bare"}, "needs its source"),
+        ({"unit": "session", "unit_id": "s1", "source": "codecs"}, "no reader"),
+        ({"unit": "session", "unit_id": "urn:s1"}, "no reader"),
         ({"unit_id": "ann "}, "outer blanks"),
         ({"starts_at": "0001-01-01T00:00:00+05:00"}, "starts_at"),
         ({"colour": "red"}, "colour is unknown"),
@@ -96,6 +99,7 @@ def test_a_consent_row_names_a_user_or_a_source(tmp_path: Path) -> None:
         {"user_id": "a", "source": "b", "status": "granted"},
         {"user_id": "a", "status": "no"},
         {"user_id": " a", "status": "granted"},
+        {"source": "codecs", "status": "withdrawn"},
     ):
         with pytest.raises(EvalpipeError, match="LEDGER_INVALID"):
             load_consent(lines(tmp_path / "b.jsonl", row))

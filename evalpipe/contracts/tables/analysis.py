@@ -37,7 +37,7 @@ NET_IMPROVEMENT = Table(
     columns=(
         *_stamp(),
         Column("metric", S, "Metric.", nullable=False, key=True),
-        Column("slice", S, "'all', scenario=NAME, or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
+        Column("slice", S, "'all', scenario=NAME (or task_type=NAME and the like), or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
         Column("version", S, "Agent version, as criteria compare them.", nullable=False, key=True),
         Column("reference", S, "What the shift is measured against.", nullable=False),
         Column("population", S, "Traffic weights of the strata.", nullable=False),
@@ -84,7 +84,7 @@ PAIRS = Table(
     columns=(
         *_stamp(),
         Column("metric", S, "Metric.", nullable=False, key=True),
-        Column("slice", S, "'all', scenario=NAME, or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
+        Column("slice", S, "'all', scenario=NAME (or task_type=NAME and the like), or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
         Column("version", S, "First version.", nullable=False, key=True),
         Column("other", S, "Second version.", nullable=False, key=True),
         Column("difference", F64, "First minus second."),

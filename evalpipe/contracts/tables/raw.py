@@ -123,6 +123,7 @@ STEPS = Table(
         Column("cache_read_tokens", I64, "Input tokens read from a cache.", low=0),
         Column("cache_write_tokens", I64, "Input tokens written to a cache.", low=0),
         Column("reasoning_tokens", I64, "The part of that output that was reasoning.", low=0),
+        Column("cache_write_1h_tokens", I64, "The part of cache_write_tokens that is kept for an hour, where told apart.", low=0),
     ),
 )  # fmt: skip
 

@@ -57,6 +57,7 @@ HARD = Table(
         Column("tool", S, "Tool called."),
         Column("target_key", S, "Digest of tool, program and normalised arguments; equal for retries."),
         Column("rule_id", S, "Row of the rule table.", nullable=False),
+        Column("field", S, "Field of the step that the span lies in; null where the signal has no text.", values=("text", "arguments", "output")),
         *_how(),
     ),
 )  # fmt: skip
@@ -138,6 +139,7 @@ SESSION_FEATURES = Table(
         Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
         Column("scenario", S, "Scenario: declared, else inferred from the first user turn and the tools offered.", nullable=False, timing=PRE),
         Column("scenario_method", S, "Where the scenario comes from.", nullable=False, values=("declared", "rule", "default"), timing=PRE),
+        Column("task_type", S, "First task type of the criteria that holds, told from the same evidence; null if none does.", timing=PRE),
         Column("language", S, "Language of the first human turn; 'und' if it cannot be told.", nullable=False, timing=PRE),
         Column("n_human_turns", I32, "Turns of a person.", nullable=False, low=0, timing=POST),
         Column("n_tool_calls", I32, "Tool calls.", nullable=False, low=0, timing=POST),
@@ -172,17 +174,19 @@ SESSION_FEATURES = Table(
 SESSION_USAGE = Table(
     layer="signals",
     name="session_usage",
-    grain="one row a session and model",
-    meaning="Tokens of a session by the model that used them, sub-agents included; each response counted once.",
-    sort=("session_id", "model"),
+    grain="one row a session, model and size of prompt",
+    meaning="Tokens of a session by the model that used them and the size of its prompts, sub-agents included; each response counted once.",
+    sort=("session_id", "model", "prompt_above_tokens"),
     columns=(
         Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
         Column("model", S, "Model as logged; empty where none is named.", nullable=False, key=True),
+        Column("prompt_above_tokens", I64, "Responses whose prompt (input, cached or not) has more tokens than this, and not more than the next such limit; 0 where only the session's total is logged.", nullable=False, key=True, low=0),
         Column("n_responses", I32, "Responses that state tokens; null where only the session's total is logged.", low=1),
         Column("input_tokens", I64, "Uncached input tokens.", low=0),
         Column("output_tokens", I64, "Output tokens, reasoning included.", low=0),
         Column("cache_read_tokens", I64, "Input tokens read from a cache.", low=0),
         Column("cache_write_tokens", I64, "Input tokens written to a cache.", low=0),
+        Column("cache_write_1h_tokens", I64, "The part of them that is kept for an hour, where told apart.", low=0),
         Column("reasoning_tokens", I64, "The part of the output that was reasoning, where told apart.", low=0),
     ),
 )  # fmt: skip
@@ -214,6 +218,7 @@ SESSION_OUTCOMES = Table(
         Column("n_models", I32, "Distinct models that answered.", nullable=False, low=0, timing=POST),
         Column("user_id", S, "User; null where the log names none.", sensitivity=PSEUDONYM, timing=PRE),
         Column("scenario", S, "Scenario.", nullable=False, timing=PRE),
+        Column("task_type", S, "Task type that the criteria declare; null if none holds.", timing=PRE),
         Column("language", S, "Language of the first human turn.", nullable=False, timing=PRE),
         Column("task_id", S, "Task of a controlled task set.", timing=PRE),
         Column("trial", I32, "Repeat index.", timing=PRE),
@@ -221,6 +226,7 @@ SESSION_OUTCOMES = Table(
         Column("assignment_policy", S, "Routing policy.", timing=PRE),
         Column("assignment_unit", S, "What was assigned.", values=("session", "user"), timing=PRE),
         Column("assignment_probability", F64, "Probability of the version chosen.", low=0.0, high=1.0, timing=PRE),
+        Column("assigned_arm", S, "Arm that the ledger's row names, as in signals.routing_arms; null where no row matches.", timing=PRE),
         Column("assignment_source", S, "Who says so: the ledger or the log; null where nobody does.", values=("ledger", "logged"), timing=PRE),
         Column("is_as_assigned", B, "Whether the version is the one that the ledger assigned to this unit; null where it names none.", timing=POST),
         Column("started_at", TS, "Start.", nullable=False, timing=PRE),
@@ -236,4 +242,24 @@ SESSION_OUTCOMES = Table(
     ),
 )  # fmt: skip
 
-TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES)
+ROUTING_ARMS = Table(
+    layer="signals",
+    name="routing_arms",
+    grain="one row a day, policy, routing epoch and arm",
+    meaning="Arms between which the assignment ledger's policies chose on a day, also those that served nobody.",
+    sort=("day", "policy", "routing_epoch", "unit", "arm"),
+    columns=(
+        Column("day", DATE, "UTC day.", nullable=False, key=True),
+        Column("policy", S, "Routing policy.", nullable=False, key=True),
+        Column("routing_epoch", S, "Routing epoch.", nullable=False, key=True),
+        Column("unit", S, "What is assigned.", nullable=False, key=True, values=("session", "user")),
+        Column("arm", S, "Agent, release and model that the ledger names; * stands for any.", nullable=False, key=True),
+        Column("agent", S, "Agent that it names."),
+        Column("agent_release", S, "Release that it names."),
+        Column("model", S, "Model that it names."),
+        Column("probability_low", F64, "Lowest probability of the arm that a row states; null where none does.", low=0.0, high=1.0),
+        Column("probability_high", F64, "Highest; the same where the arm has one probability.", low=0.0, high=1.0),
+    ),
+)  # fmt: skip
+
+TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES, ROUTING_ARMS)

@@ -6,7 +6,6 @@ a step in one call, so that small days share the workers.
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -60,10 +59,9 @@ class LandingConfig(dg.Config):
 def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResult[Any]:
     """Land new files."""
     with home.open() as context:
-        named = kept_sources(config.sources) if config.sources else map(Path, context.settings.sources)
-        paths = list(named)
+        named = kept_sources(config.sources) if config.sources else context.settings.sources
         undated_as = parse_day(config.undated_as) if config.undated_as else None
-        result = land(context, paths, undated_as=undated_as)
+        result = land(context, named, undated_as=undated_as)
     return dg.MaterializeResult(
         metadata={
             "files": result.n_files,

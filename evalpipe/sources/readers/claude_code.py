@@ -30,6 +30,7 @@ from evalpipe.sources.readers.claude_queue import DROPPED
 from evalpipe.sources.session import (
     CACHE_READ,
     CACHE_WRITE,
+    CACHE_WRITE_1H,
     ERROR,
     INPUT,
     KIND,
@@ -109,6 +110,8 @@ class ClaudeParser(Parser):
                 row[OUTPUT_TOKENS] = count(usage.get("output_tokens"))
                 row[CACHE_READ] = count(usage.get("cache_read_input_tokens"))
                 row[CACHE_WRITE] = count(usage.get("cache_creation_input_tokens"))
+                lives = usage.get("cache_creation")
+                row[CACHE_WRITE_1H] = count(lives.get("ephemeral_1h_input_tokens")) if type(lives) is dict else None
             elif row[TEXT] is None:
                 row[KIND] = DROPPED
         for row in session.open_calls.values():
@@ -146,7 +149,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="2",
+    version="3",
     shape="lines",
     recognise=_recognise,
     hint=_hint,

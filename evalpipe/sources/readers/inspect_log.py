@@ -45,6 +45,7 @@ from evalpipe.sources.session import (
     INPUT,
     KIND,
     OUTPUT_TOKENS,
+    REASONING,
     START,
     STEP_ID,
     Session,
@@ -255,7 +256,7 @@ def _tokens(session: Session, sample: Record) -> None:
     found = usage.get(session.model) if session.model else next(iter(usage.values()), None)
     row = agent_row("", None, None, None)
     put_usage(row, found)
-    session.stated_tokens = tuple(row[INPUT:])
+    session.stated_tokens = tuple(row[INPUT : REASONING + 1])
 
 
 def _is_sample(record: Record) -> bool:

@@ -1,0 +1,169 @@
+"""Withdrawals on days whose slices cannot be made anew, because a check refuses their input.
+
+Belongs here: emptying the text of withdrawn sessions in the masked slice that a refused day keeps, and
+telling that its later slices must follow. Does not belong here: what a withdrawal is
+(``masking/consent.py``), days that are made in the ordinary way (``steps/masked.py``).
+
+A refusal keeps old text published for as long as it lasts. Consent does not wait for that: nothing is
+added to such a day, and text is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+import polars as pl
+
+from evalpipe import masking
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
+from evalpipe.steps.context import Context
+from evalpipe.store.lake import stage_part
+from evalpipe.store.manifest import Manifest, StagedPart
+
+#: Entry of a masked manifest's stats: sessions that were emptied after the slice was made.
+WITHHELD = "withheld_later"
+
+#: Tables that hold pieces of text, or what is made of it, by step.
+_ABOUT = {
+    "signals": ("signals.hard", "signals.semantic", "signals.candidates"),
+    "outcomes": ("signals.session_outcomes",),
+}
+_PLACE = ["session_id", "user_id", "tenant", "source", "consent"]
+
+
+def withdrawn_later(context: Context, day: date) -> pl.Series:
+    """Sessions of a committed masked slice that still have text, and whose consent is withdrawn now.
+
+    Args:
+        context: The open home.
+        day: UTC day.
+
+    Returns:
+        Their tokens.
+    """
+    none = pl.Series("session_id", [], dtype=pl.String)
+    gone = context.consent.filter(pl.col("status") == CONSENT_WITHDRAWN)
+    manifest = context.lookup("masked", day)
+    if manifest is None or gone.is_empty() or context.lake.damage(manifest):
+        return none
+    sessions = context.lake.read("masked.sessions", [manifest], columns=_PLACE)
+    kept = sessions.filter(pl.col("consent").fill_null("") != CONSENT_WITHDRAWN)
+    # A user's token depends on the tenant, and a row without one holds in every tenant.
+    raw = context.lookup("raw", day)
+    known = context.lake.read("raw.sessions", [raw], columns=["tenant"])["tenant"] if raw else none
+    tenants = sorted({tenant or "" for tenant in [*known, *gone["tenant"], ""]})
+    users, sources = set[str](), set[tuple[str, str | None]]()
+    rekey = context.mask_plan.rekey
+    for user, tenant, source in gone.select("user_id", "tenant", "source").iter_rows():
+        if user is not None:
+            users |= {rekey("u", user, place) for place in ([tenant] if tenant is not None else tenants)}
+        else:
+            sources.add((source, None if tenant is None else rekey("t", tenant)))
+    is_user = pl.col("user_id").is_in(sorted(users))
+    is_source = pl.any_horizontal(
+        pl.lit(value=False),
+        *(
+            (pl.col("source") == source) & (pl.lit(value=True) if tenant is None else pl.col("tenant") == tenant)
+            for source, tenant in sorted(sources, key=str)
+        ),
+    )
+    return kept.filter(is_user | is_source)["session_id"]
+
+
+def withdraw(context: Context, days: Iterable[date]) -> dict[date, Manifest]:
+    """Take the text of withdrawn sessions out of the masked slices that refused days keep.
+
+    Args:
+        context: The open home.
+        days: Days whose masked slice is not made anew.
+
+    Returns:
+        The slices that were committed. They keep the inputs of the old ones, so that a day is as
+        stale as before and is made in full once its input is no longer refused.
+    """
+    made: dict[date, Manifest] = {}
+    for day in days:
+        manifest = context.lookup("masked", day)
+        gone = withdrawn_later(context, day)
+        if manifest is None or gone.is_empty():
+            continue
+        n_before = int(manifest.stats.get(WITHHELD, 0))
+        made[day] = context.lake.commit(
+            manifest.key,
+            _emptied(context, manifest, gone),
+            inputs=manifest.inputs,
+            code_version=manifest.code_version,
+            stats={**manifest.stats, WITHHELD: n_before + gone.len()},
+        )
+    return made
+
+
+def must_follow(context: Context, day: date) -> bool:
+    """Whether the masked slice of a day was emptied in part, so that signals and outcomes follow it."""
+    manifest = context.lookup("masked", day)
+    return manifest is not None and WITHHELD in manifest.stats
+
+
+def drop_withdrawn(context: Context, step: str, days: Iterable[date]) -> dict[date, Manifest]:
+    """Drop the signals or outcomes of withdrawn sessions from the slices that refused days keep.
+
+    Args:
+        context: The open home.
+        step: ``signals`` or ``outcomes``.
+        days: Days whose slice is not made anew.
+
+    Returns:
+        The slices that were committed.
+    """
+    made: dict[date, Manifest] = {}
+    for day in days:
+        manifest, masked = context.lookup(step, day), context.lookup("masked", day)
+        if manifest is None or masked is None or context.lake.damage(manifest) or context.lake.damage(masked):
+            continue
+        sessions = context.lake.read("masked.sessions", [masked], columns=["session_id", "consent"])
+        gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"].implode()
+        parts = list(zip(manifest.parts, context.lake.paths_of(manifest), strict=True))
+        about = {part: pl.read_parquet(path) for part, path in parts if part.table in _ABOUT[step]}
+        if not any(rows["session_id"].is_in(gone).any() for rows in about.values()):
+            continue
+        folder = context.lake.staging_folder(manifest.key)
+        kept = [(p, about[p].filter(~pl.col("session_id").is_in(gone)) if p in about else pl.read_parquet(path))
+                for p, path in parts]  # fmt: skip
+        staged = [stage_part(p.table, rows, folder, f"{n:05d}") for n, (p, rows) in enumerate(kept)]
+        made[day] = context.lake.commit(
+            manifest.key, staged, inputs=manifest.inputs, code_version=manifest.code_version, stats=manifest.stats
+        )
+    return made
+
+
+def is_due(context: Context, day: date, refused_at: str) -> bool:
+    """Whether a refused day must be looked at again, although its input would be refused again.
+
+    Args:
+        context: The open home.
+        day: A refused day.
+        refused_at: Step that refused it.
+    """
+    if not withdrawn_later(context, day).is_empty():
+        return True
+    masked, signals = context.lookup("masked", day), context.lookup("signals", day)
+    if masked is None or signals is None or WITHHELD not in masked.stats or refused_at not in ("raw", "masked"):
+        return False
+    return signals.inputs.get("masked") != masked.content_of("masked.sessions", "masked.steps")
+
+
+def _emptied(context: Context, manifest: Manifest, gone: pl.Series) -> list[StagedPart]:
+    """All parts of a masked slice, the text of some sessions emptied."""
+    folder = context.lake.staging_folder(manifest.key)
+    is_gone = pl.col("session_id").is_in(gone.implode())
+    staged = []
+    for index, (part, path) in enumerate(zip(manifest.parts, context.lake.paths_of(manifest), strict=True)):
+        rows = pl.read_parquet(path)
+        if part.table == "masked.steps":
+            rows = masking.without_text(rows, gone)
+        elif part.table == "masked.sessions":
+            told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
+            rows = rows.with_columns(consent=told)
+        staged.append(stage_part(part.table, rows, folder, f"{index:05d}"))
+    return staged
