@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test lint format bench ui docs clean
+.PHONY: help install demo test fuzz lint format bench ui docs clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: install ## Lint, types, and all tests
 	$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+fuzz: install ## Damaged logs of every format by the hundred thousand; FUZZ="--inputs N --seed N"
+	$(BIN)/python -m evalpipe_tests.fuzz $(FUZZ)
+
 lint: install ## ruff and the type checker
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,4 +48,4 @@ docs: install ## Write the generated pages of docs/ anew
 	$(BIN)/python -m evalpipe.contracts.pages docs
 
 clean: ## Remove the environment and caches; homes with data are kept
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz

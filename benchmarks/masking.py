@@ -18,7 +18,16 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.tables import raw
-from evalpipe.masking import MaskingKey, MaskPlan, leak_check, mask_files, mask_part, mask_quarantine, plant_canaries
+from evalpipe.masking import (
+    MaskingKey,
+    MaskPlan,
+    leak_check,
+    mask_copies,
+    mask_files,
+    mask_part,
+    mask_quarantine,
+    plant_canaries,
+)
 from evalpipe.masking.engine import engine_for
 from evalpipe.masking.locate import best_kind
 from evalpipe.masking.rules import default_dir
@@ -97,7 +106,11 @@ def main() -> None:
     sessions, steps = frames(rows)
     canaries = plant_canaries(plan, AT.date())
     part = mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
-    files, quarantine = mask_files(canaries.files, plan), mask_quarantine(canaries.quarantine, plan)
+    others = {
+        "files": mask_files(canaries.files, plan),
+        "quarantine": mask_quarantine(canaries.quarantine, plan),
+        "copies": mask_copies(canaries.copies, plan),
+    }
     changed = part.redactions["n_rows"].sum()
     spans = part.redactions["n_hits"].sum()
     print(f"{size:.1f} MB in {len(rows)} rows, {changed} values hit, {spans} spans, locator {best_kind()}")
@@ -109,11 +122,7 @@ def main() -> None:
         "find + validate": size / seconds(lambda: [engine.find(r, plan.key.epoch) for r in raws]),
         "mask_part": size / seconds(lambda: mask_part(sessions, steps, plan)),
         "leak_check": size
-        / seconds(
-            lambda: leak_check(
-                part.sessions, part.steps, canaries, part.redactions, plan, files=files, quarantine=quarantine
-            )
-        ),
+        / seconds(lambda: leak_check(part.sessions, part.steps, canaries, part.redactions, plan, **others)),
     }
     few = raws[: max(1, int(len(raws) * PLAIN_MEGABYTES / size))]
     patterns = [

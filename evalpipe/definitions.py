@@ -34,7 +34,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
     """
     settings = settings or settings_module.load()
     criteria = load_criteria(settings.criteria)
-    versions = code_versions(criteria, prices_of(settings).digest)
+    versions = code_versions(criteria, prices_of(settings).digest, settings.ner)
     first_day = peek_first_day(settings)
     days = daily(first_day)
     models = load_models()

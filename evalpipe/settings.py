@@ -38,6 +38,7 @@ class Settings:
         prices: Price table of models in place of the shipped one; empty for that.
         assignments: Assignment ledger (CSV, JSON lines or Parquet); empty for none.
         consent: Consent ledger, likewise.
+        ner: Model that looks for names in prose behind the rules, such as ``spacy:en_core_web_sm``; empty for none.
         first_day: First UTC day of the home; fixed when the home is made.
         workers: Processes that parse, mask and extract.
         batch_bytes: Input that one landing batch holds at most; bounds memory.
@@ -53,6 +54,7 @@ class Settings:
     prices: str = ""
     assignments: str = ""
     consent: str = ""
+    ner: str = ""
     first_day: date = date(2023, 1, 1)
     workers: int = 2
     batch_bytes: int = 32_000_000

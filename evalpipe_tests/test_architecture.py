@@ -39,7 +39,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "definitions": {"settings", "steps", "orchestration"},
     "console": {
-        "contracts", "settings", "store", "report", "simulate", "steps", "orchestration", "console",
+        "contracts", "settings", "store", "report", "simulate", "masking", "inference", "steps", "orchestration",
+        "console",
     },
     "cli": {"contracts", "criteria", "settings", "store", "steps", "orchestration", "console"},
 }  # fmt: skip

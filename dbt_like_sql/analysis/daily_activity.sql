@@ -5,7 +5,8 @@
 -- column agent: Agent or harness.
 -- column agent_release: Release of the agent; null if not logged.
 -- column model: Model that answered most turns; null if not logged.
--- column n_sessions: Sessions.
+-- column n_sessions: Sessions, without runs of sub-agents that were exported apart.
+-- column n_sub_agent_runs: Such runs; their turns, calls, tokens and cost are in the other columns.
 -- column n_users: Distinct users among the sessions that name one.
 -- column n_sessions_without_user: Sessions that name no user.
 -- column n_sessions_undated: Sessions whose day was assigned, because the log has no date.
@@ -22,7 +23,8 @@ SELECT
   s.agent,
   s.agent_release,
   s.model,
-  count(*) AS n_sessions,
+  count(*) FILTER (s.parent_session_id IS NULL OR s.n_turns > 0) AS n_sessions,
+  count(*) FILTER (s.parent_session_id IS NOT NULL AND s.n_turns = 0) AS n_sub_agent_runs,
   count(DISTINCT s.user_id) AS n_users,
   count(*) FILTER (s.user_id IS NULL) AS n_sessions_without_user,
   count(*) FILTER (NOT s.is_dated) AS n_sessions_undated,

@@ -9,8 +9,8 @@
 -- column layer: Layer that the failure is attributed to.
 -- column n_events: Failures.
 -- column n_hidden: Failures that do not show in the exit code.
--- column n_sessions_hit: Sessions with at least one.
--- column n_sessions: All sessions of the version.
+-- column n_sessions_hit: Sessions with at least one, in the session itself or in a run of its sub-agents.
+-- column n_sessions: All sessions of the version, without runs of sub-agents; null if there are only such runs.
 SELECT
   e.agent,
   e.agent_release,
@@ -34,7 +34,7 @@ FROM (
     h.layer,
     count(*) AS n_events,
     count(*) FILTER (h.is_hidden) AS n_hidden,
-    count(DISTINCT h.session_id) AS n_sessions_hit
+    count(DISTINCT CASE WHEN s.n_turns = 0 THEN coalesce(s.parent_session_id, s.session_id) ELSE s.session_id END) AS n_sessions_hit
   FROM signals.hard AS h
   INNER JOIN masked.sessions AS s
     ON s.session_id = h.session_id
@@ -46,7 +46,7 @@ INNER JOIN (
     m.agent,
     m.agent_release,
     m.model,
-    count(*) AS n_sessions
+    nullif(count(*) FILTER (m.parent_session_id IS NULL OR m.n_turns > 0), 0) AS n_sessions
   FROM masked.sessions AS m
   GROUP BY ALL
 ) AS v

@@ -5,7 +5,7 @@
 -- column agent_release: Release of the agent; null if not logged.
 -- column model: Model that answered most turns; null if not logged.
 -- column extractor_version: Version of the extraction; counts of two extractions do not compare.
--- column n_sessions: Sessions.
+-- column n_sessions: Sessions; runs of sub-agents that were exported apart are none, but their calls and errors count.
 -- column n_human_turns: Turns of a person.
 -- column n_tool_calls: Tool calls.
 -- column n_command_calls: Tool calls that ran a command or gave a status.
@@ -27,7 +27,7 @@ SELECT
   s.agent_release,
   s.model,
   f.extractor_version,
-  count(*) AS n_sessions,
+  count(*) FILTER (s.parent_session_id IS NULL OR s.n_turns > 0) AS n_sessions,
   CAST(sum(f.n_human_turns) AS BIGINT) AS n_human_turns,
   CAST(sum(f.n_tool_calls) AS BIGINT) AS n_tool_calls,
   CAST(sum(f.n_command_calls) AS BIGINT) AS n_command_calls,

@@ -18,7 +18,7 @@ STATUSES = ("completed", "interrupted", "error", "timeout")
 #: Why a call gave no ordinary result.
 CALL_ERRORS = ("refused", "interrupted", "cascade", "no_result", "tool_error", "timeout", "api_error")
 
-_TOKENS = frozenset({"input", "output", "cache_read", "cache_write", "reasoning"})
+_TOKENS = frozenset({"input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning"})
 
 
 class Writer(Protocol):
@@ -66,7 +66,7 @@ class RecordedSession:
             text: What it said.
             model: Model that wrote it, if it is not the session's.
             tokens: Counts by kind: ``input`` (uncached), ``output``, ``cache_read``, ``cache_write``,
-                ``reasoning``.
+                ``cache_write_1h`` (the part of it kept for an hour), ``reasoning``.
             first_token_ms: Milliseconds to the first token.
             parent_id: Call that started the sub-agent which wrote it.
 

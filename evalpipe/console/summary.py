@@ -40,6 +40,16 @@ LEFT JOIN (SELECT source, count(*)::BIGINT AS sessions, sum(n_turns)::BIGINT AS 
 ORDER BY format
 """
 
+#: A session that other copies were read of is one session; this says how many copies, and why.
+_COPIES = """
+SELECT CASE rule WHEN 'same_session' THEN 'a larger copy under the same id'
+                 WHEN 'same_id' THEN 'the same id in ' || counted_source
+                 ELSE 'the same words at the same time in ' || counted_source END AS counted_by,
+       source AS format, n_copies AS copies, n_sessions AS sessions
+FROM analysis.session_copies
+ORDER BY ALL
+"""
+
 _BY_CODE = "SELECT code, source AS format, count(*)::BIGINT AS records FROM masked.quarantine GROUP BY ALL ORDER BY ALL"
 
 
@@ -62,6 +72,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
     warehouse = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory)
     formats = warehouse.query(_BY_FORMAT).to_dicts()
     codes = warehouse.query(_BY_CODE).to_dicts()
+    copies = warehouse.query(_COPIES).to_dicts()
     for row in codes:
         row["fix"] = QUARANTINE_CODES[str(row["code"])].fix
     answer, page, groups, assigned = _answer(settings, done, n_sessions=sum(row["sessions"] for row in formats))
@@ -78,6 +89,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
             "days_refused": red,
             "formats": formats,
             "quarantine": codes,
+            "copies": copies,
             "as_of": done.as_of.isoformat() if done.as_of else None,
             "window": done.window,
             "headline": answer,
@@ -90,6 +102,9 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
         print(json.dumps(shown, ensure_ascii=False))
         return int(nothing.exit if is_nothing else Exit.OK)
     show.table(formats, title="What this home holds")
+    if copies:
+        show.line()
+        show.table(copies, title="Copies that are counted once: which copy counts instead")
     if codes:
         show.line()
         show.table(codes, title="What could not be read")

@@ -7,6 +7,7 @@ lives in ``orchestration/metadata.py`` because only that package may import dags
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import polars as pl
 
@@ -80,31 +81,37 @@ def _broken(table: Table, column: str, what: str) -> EvalpipeError:
 
 
 def _same_columns(table: Table, data: pl.DataFrame, expected: pl.Schema) -> None:
-    missing = [name for name in expected if name not in data.columns]
+    found = data.schema
+    missing = [name for name in expected if name not in found]
     if missing:
         raise _broken(table, missing[0], "column is missing")
-    extra = [name for name in data.columns if name not in expected]
+    extra = [name for name in found if name not in expected]
     if extra:
         raise _broken(table, extra[0], "column is not in the contract")
     for name, dtype in expected.items():
-        if data.schema[name] != dtype:
-            raise _broken(table, name, f"type is {data.schema[name]}, not {dtype}")
+        if found[name] != dtype:
+            raise _broken(table, name, f"type is {found[name]}, not {dtype}")
 
 
-def _legal_values(table: Table, data: pl.DataFrame) -> None:
-    if data.is_empty():
-        return
-    checks: dict[str, tuple[Column, str]] = {}
+@cache
+def _tests(table: Table) -> tuple[list[tuple[Column, str]], list[pl.Expr]]:
+    """What rows must not hold: column and wording, and how many rows do, for each.
+
+    Kept, because a landing checks hundreds of small frames, and building these costs more than they do.
+    """
+    checks: list[tuple[Column, str]] = []
     tests: list[pl.Expr] = []
 
     def add(column: Column, what: str, test: pl.Expr) -> None:
-        checks[f"{len(tests)}"] = (column, what)
+        checks.append((column, what))
         tests.append(test.sum().alias(f"{len(tests)}"))
 
     for column in table:
         value = pl.col(column.name)
         if not column.nullable:
-            add(column, "null", value.is_null())
+            # The count of nulls is stored with a column.
+            checks.append((column, "null"))
+            tests.append(value.null_count().alias(f"{len(tests)}"))
         if column.values:
             add(column, f"a value outside {list(column.values)}", ~value.is_in(list(column.values)))
         if column.low is not None:
@@ -113,10 +120,16 @@ def _legal_values(table: Table, data: pl.DataFrame) -> None:
             add(column, f"a value above {column.high}", value > column.high)
         if column.kind is Kind.F64:
             add(column, "a value that is not finite", ~value.is_finite())
-    counts = data.select(tests).row(0, named=True) if tests else {}
-    for slot, n in counts.items():
+    return checks, tests
+
+
+def _legal_values(table: Table, data: pl.DataFrame) -> None:
+    if data.is_empty():
+        return
+    checks, tests = _tests(table)
+    counts = data.select(tests).row(0) if tests else ()
+    for (column, what), n in zip(checks, counts, strict=True):
         if n:
-            column, what = checks[slot]
             raise _broken(table, column.name, f"{n} rows hold {what}")
     if table.keys and data.select(pl.struct(table.keys).n_unique()).item() != data.height:
         raise _broken(table, ",".join(table.keys), "the key is not unique")

@@ -61,7 +61,7 @@ def design_checks(
     check_options(options, sample.n_versions, sample.n_strata)
     if len(sample.y) == 0:
         nothing = Check("stickiness", "users", np.nan, STICKY_LIMIT, "unavailable", "No sessions.")
-        return DesignReport(options.design, is_suspect=False, checks=(nothing,))
+        return DesignReport(options.design, is_suspect=False, checks=(nothing, *known))
     sticky = _stickiness(sample, options.design)
     design = options.design
     if design == "randomized_session" and sticky.value > STICKY_LIMIT:

@@ -4,6 +4,7 @@ Belongs here: the way from ``raw`` frames to ``masked`` frames. Does not belong 
 writing slices, signals. Rules are data (``data/masking``); code holds validators and the engine.
 """
 
+from evalpipe.masking import ner
 from evalpipe.masking.canaries import (
     CANARY_SOURCE,
     CANARY_TENANT,
@@ -13,7 +14,7 @@ from evalpipe.masking.canaries import (
     plant_canaries,
 )
 from evalpipe.masking.consent import apply_consent, concerning, without_text
-from evalpipe.masking.kernel import MaskedPart, mask_files, mask_part, mask_quarantine
+from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
 from evalpipe.masking.plan import MaskPlan
@@ -34,9 +35,11 @@ __all__ = [
     "drop_canary_rows",
     "leak_check",
     "load_or_create",
+    "mask_copies",
     "mask_files",
     "mask_part",
     "mask_quarantine",
+    "ner",
     "plant_canaries",
     "ruleset_digest",
     "without_text",

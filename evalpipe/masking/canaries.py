@@ -65,6 +65,7 @@ class Canaries:
     steps: pl.DataFrame
     files: pl.DataFrame
     quarantine: pl.DataFrame
+    copies: pl.DataFrame
     values: tuple[CanaryValue, ...]
 
 
@@ -121,12 +122,16 @@ def plant_canaries(plan: MaskPlan, day: date) -> Canaries:
         sessions.append(_session(session_id, field, user, at, len(rows)))
         steps += [_step(session_id, n, row, at) for n, row in enumerate(rows)]
     owner = expand("q{a8}{d3}", seed("files", "owner")).text
-    values += [CanaryValue("path", "plain", field, "", "", owner) for field in ("files.member", "quarantine.member")]
+    values += [
+        CanaryValue("path", "plain", field, "", "", owner)
+        for field in ("files.member", "quarantine.member", "copies.session_id")
+    ]
     return Canaries(
         render.frame(raw.SESSIONS, sessions),
         render.frame(raw.STEPS, steps),
         render.frame(raw.FILES, [_file(owner)]),
         render.frame(raw.QUARANTINE, [_bad_record(owner)]),
+        render.frame(raw.COPIES, [_copy(owner)]),
         tuple(values),
     )
 
@@ -153,6 +158,14 @@ def _bad_record(owner: str) -> dict[str, object]:
         "n_bytes": 0,
         "digest": f"{CANARY_SOURCE}:{owner}",
     }
+
+
+def _copy(owner: str) -> dict[str, object]:
+    """A copy whose ids are made of a name, as ids of files named after people are."""
+    place = f"{CANARY_SOURCE}:{owner}@example.com"
+    ids = dict.fromkeys(("session_id", "file_id", "counted_session_id"), place)
+    counts = {"copy": 0, "n_messages": 0, "counted_n_messages": 0}
+    return {**ids, **counts, "source": CANARY_SOURCE, "rule": "same_id", "counted_source": CANARY_SOURCE}
 
 
 def _session(session_id: str, field: str, user: str, at: datetime, n: int) -> dict[str, object]:
@@ -221,5 +234,5 @@ def drop_canaries(sessions: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.DataF
 
 
 def drop_canary_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take the canaries' rows out of ``redactions``, ``files`` or ``quarantine``: all that name a source."""
+    """Take the canaries' rows out of a table other than sessions and steps; all of them name a source."""
     return frame.filter(pl.col("source") != CANARY_SOURCE)

@@ -20,6 +20,10 @@ _HIDDEN = re.compile(
     rb"|(?<=&)#(?:[xX]([0-9a-fA-F]{1,5})|([0-9]{1,6}));|((?<=\xe2)(?:\x80[\x8b-\x8f]|\x81\xa0)|(?<=\xef)\xbb\xbf|(?<=\xc2)\xad)"
     rb"|(?<=\xef)(\xbc[\x81-\xbf]|\xbd[\x80-\x9e]))"
 )
+#: What escapes stand for, as far as they were met; there are no more than a few thousand in any language.
+_KNOWN_ESCAPES = 65_536
+_UNKNOWN = b"not met yet"
+_KNOWN: dict[bytes, bytes | None] = {}
 _FULLWIDTH_SHIFT = 0xFEE0
 _INVISIBLE = frozenset((0xAD, 0xFEFF, 0x2060, *range(0x200B, 0x2010)))
 
@@ -85,25 +89,34 @@ def decoded_view(raw: bytes) -> DecodedView | None:
     starts: list[int] = []
     segments: list[tuple[int, int, bool]] = []
     at = length = 0
-
-    def add(piece: bytes, start: int, end: int, *, is_literal: bool) -> None:
-        nonlocal length
-        if piece:
-            pieces.append(piece)
-            starts.append(length)
-            segments.append((start, end, is_literal))
-            length += len(piece)
-
+    # In line and without calls: a text may consist of escapes only.
     for hidden in _HIDDEN.finditer(raw):
-        plain = _plain(hidden)
+        start, end = hidden.span()
+        escape = hidden.group()
+        plain = _KNOWN.get(escape, _UNKNOWN)
+        if plain is _UNKNOWN:
+            plain = _plain(hidden)
+            if len(_KNOWN) < _KNOWN_ESCAPES:
+                _KNOWN[escape] = plain
         if plain is None:
             continue
-        add(raw[at : hidden.start()], at, hidden.start(), is_literal=True)
-        add(plain, hidden.start(), hidden.end(), is_literal=False)
-        at = hidden.end()
+        if start > at:
+            pieces.append(raw[at:start])
+            starts.append(length)
+            segments.append((at, start, True))
+            length += start - at
+        if plain:
+            pieces.append(plain)
+            starts.append(length)
+            segments.append((start, end, False))
+            length += len(plain)
+        at = end
     if at == 0:
         return None
-    add(raw[at:], at, len(raw), is_literal=True)
+    if at < len(raw):
+        pieces.append(raw[at:])
+        starts.append(length)
+        segments.append((at, len(raw), True))
     return DecodedView(b"".join(pieces), starts, segments)
 
 

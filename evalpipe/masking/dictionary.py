@@ -6,9 +6,9 @@ recognised in the first place. Raises recall for names in later turns more than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from evalpipe.masking.engine import Span
+from evalpipe.masking.engine import DICTIONARY, Engine, Span
 from evalpipe.masking.validators.base import ALNUM
 
 _MIN_LATIN, _MIN_ASIAN = 3, 2
@@ -50,6 +50,37 @@ def collect(
     name = canonical.split("@")[0].split("+")[0] if "@" in canonical else canonical
     if entity in ("EMAIL_ADDRESS", "USERNAME", "USER_ID") and _is_user(name, words):
         terms.setdefault(name.encode(), ("USERNAME", name))
+
+
+def learn(terms: Terms, text: bytes | memoryview, spans: Iterable[Span], engine: Engine) -> None:
+    """Add what the spans of one text teach to the terms of its session.
+
+    Args:
+        terms: Terms so far; changed in place.
+        text: The text, UTF-8.
+        spans: What the rules found in it.
+        engine: The engine that found it.
+    """
+    for span in spans:
+        entity = engine.describe(span.rule)[0]
+        if entity in TEACHES and span.rule < DICTIONARY:
+            surface = bytes(text[span.start : span.end])
+            is_plain = surface.isascii() or b"\\" in surface
+            collect(terms, entity, span.canonical, engine.ruleset.words, b"" if is_plain else surface)
+
+
+def extend(text: bytes, spans: list[Span], terms: Terms, engine: Engine, epoch: str) -> list[Span]:
+    """The spans of one text with those that its session taught.
+
+    Args:
+        text: The text, UTF-8.
+        spans: What the rules found in it.
+        terms: What the session taught.
+        engine: The engine that found it.
+        epoch: Epoch of the key in use.
+    """
+    again = find(text, terms, lambda entity: DICTIONARY + engine.pseudonymised.index(entity))
+    return engine.settle(text, spans + again, epoch) if again else spans
 
 
 def _is_person(name: str, words: Mapping[str, frozenset[str]]) -> bool:

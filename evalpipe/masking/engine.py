@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
@@ -34,8 +34,10 @@ _BUDGET_FLOOR = 2_000
 _BYTES_PER_HIT = 32
 WITHHELD = "WITHHELD"
 #: Rule numbers from here on name no rule of the file: the entity is ``pseudonymised[rule - base]``.
-DICTIONARY, FOREIGN = 1 << 20, 1 << 21
-DICTIONARY_ID, FOREIGN_ID = "session.dictionary", "token.foreign"
+DICTIONARY, FOREIGN, NER = 1 << 20, 1 << 21, 1 << 22
+DICTIONARY_ID, FOREIGN_ID, NER_ID = "session.dictionary", "token.foreign", "ner.model"
+#: What a model may find, in the order of its rule numbers, and what is done with it.
+NER_ENTITIES, NER_ACTIONS = ("PERSON", "LOCATION"), ("pseudonymise", "mask")
 
 
 class Span(NamedTuple):
@@ -46,6 +48,16 @@ class Span(NamedTuple):
     rank: int
     rule: int
     canonical: str
+
+
+class Reason(NamedTuple):
+    """An accepted hit: bytes of the text, rule number, the anchor that led there and the view it was seen in."""
+
+    start: int
+    end: int
+    rule: int
+    anchor: str
+    view: str
 
 
 class Engine:
@@ -205,10 +217,33 @@ class Engine:
                     covered[rule] = found[-1][:2]
         return spans, is_tricky, has_pseudonyms
 
+    def reasons(self, raw: bytes) -> list[Reason]:
+        """Every accepted hit of one text, before spans are joined: why a place is masked.
+
+        Args:
+            raw: UTF-8 text within the budget of bytes.
+        """
+        view = _view(raw)
+        views: list[tuple[str, bytes, Callable[[int, int], tuple[int, int]]]] = [
+            ("plain" if view is raw else "json", view, _same)
+        ]
+        if ANY_TRICK.search(view) and (hidden := decoded_view(view)) is not None:
+            views.append(("decoded", hidden.data, hidden.back))
+        out = []
+        for name, data, back in views:
+            for hit in self._locator.locate(data, _BUDGET_FLOOR + len(data) // _BYTES_PER_HIT) or ():
+                number = hit & ((1 << SHIFT) - 1)
+                for rule, check in self._checks[number] if number < self.table.trick else ():
+                    anchor = self.table.anchors[number].pattern.decode()
+                    out += [Reason(*back(f[0], f[1]), rule, anchor, name) for f in check(data, hit >> SHIFT) or ()]
+        return out
+
     def describe(self, number: int) -> tuple[str, str, str, str]:
         """(entity, subtype, rule id, action) of a span's rule number."""
         if number < DICTIONARY:
             return self._names[number]
+        if number >= NER:
+            return NER_ENTITIES[number - NER], "", NER_ID, NER_ACTIONS[number - NER]
         base, rule_id = (FOREIGN, FOREIGN_ID) if number >= FOREIGN else (DICTIONARY, DICTIONARY_ID)
         return self.pseudonymised[number - base], "", rule_id, "pseudonymise"
 
@@ -234,6 +269,10 @@ class Engine:
             else:
                 out.append(span)
         return out
+
+
+def _same(start: int, end: int) -> tuple[int, int]:
+    return start, end
 
 
 def _view(raw: bytes) -> bytes:

@@ -17,9 +17,13 @@ from evalpipe.contracts.model import Kind, Sensitivity, Table
 from evalpipe.contracts.tables import masked, raw
 from evalpipe.masking import dictionary
 from evalpipe.masking.decode import is_json, looks_like_json
-from evalpipe.masking.engine import DICTIONARY, Span
-from evalpipe.masking.plan import MaskPlan
+from evalpipe.masking.engine import NER_ID, Span
+from evalpipe.masking.ner import NerPass
+from evalpipe.masking.plan import Hit, MaskPlan
 from evalpipe.masking.policy import Counts, apply_policy, policy_of
+
+#: The column of ``raw.steps`` that holds prose; arguments and outputs are code, logs and data.
+_PROSE = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
     texts = _text_columns(steps, raw.STEPS, plan)
     for column in texts:
         column.find(plan, steps_context, terms)
+    if plan.ner:
+        _ask_model(texts, plan, steps_context, counts)
     masked_texts = {column.name: column.rewrite(plan, steps_context, terms, counts) for column in texts}
     out_steps = apply_policy(steps, raw.STEPS, masked.STEPS, steps_context, plan, counts, masked_texts)
     session_context = sessions.select("session_id", "source", pl.col("tenant").fill_null(""))
@@ -77,6 +83,11 @@ def mask_quarantine(quarantine: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
     )
 
 
+def mask_copies(copies: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
+    """``raw.copies`` to ``masked.copies``: tokens for sessions and file."""
+    return apply_policy(copies, raw.COPIES, masked.COPIES, None, plan, Counts(), {}).sort(masked.COPIES.sort)
+
+
 # ---- text columns: per row, with the session dictionary
 
 
@@ -86,6 +97,17 @@ def _text_columns(frame: pl.DataFrame, table: Table, plan: MaskPlan) -> list[_Te
         for c in table
         if c.sensitivity is Sensitivity.TEXT and c.kind is Kind.STR and policy_of(plan, table.name, c.name) == "mask"
     ]
+
+
+def _ask_model(columns: list[_TextColumn], plan: MaskPlan, context: pl.DataFrame, counts: Counts) -> None:
+    """Let the model read what people and agents say, behind the rules."""
+    asked = NerPass(plan.ner)
+    for column in columns:
+        if column.name == _PROSE:
+            column.ask(asked, plan)
+    if asked.n_unread:
+        source = context["source"].min() or ""
+        counts.add(str(source), f"{raw.STEPS.name}.{_PROSE}", [Hit("UNREAD", "ner-budget", NER_ID, asked.n_unread)])
 
 
 class _TextColumn:
@@ -111,20 +133,20 @@ class _TextColumn:
 
     def find(self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms]) -> None:
         """Pass one: run the rules and learn the session's names."""
-        words, describe = plan.rules.words, plan.engine.describe
-        session_ids = context["session_id"].to_list()
+        session_ids, engine, offsets = context["session_id"].to_list(), plan.engine, self._offsets
         for row, spans in plan.find_many(self._rows()):
             self._spans[row] = spans
-            for span in spans or ():
-                entity = describe(span.rule)[0]
-                if entity in dictionary.TEACHES and span.rule < DICTIONARY:
-                    known = terms.setdefault(session_ids[row], {})
-                    dictionary.collect(known, entity, span.canonical, words, self._surface(row, span))
+            if spans:
+                text = self._data[int(offsets[row]) : int(offsets[row + 1])]
+                dictionary.learn(terms.setdefault(session_ids[row], {}), text, spans, engine)
 
-    def _surface(self, row: int, span: Span) -> bytes:
-        first = int(self._offsets[row])
-        surface = bytes(self._data[first + span.start : first + span.end])
-        return b"" if surface.isascii() or b"\\" in surface else surface
+    def ask(self, asked: NerPass, plan: MaskPlan) -> None:
+        """Between the passes: add what a model finds; a text that is withheld is not shown to it."""
+        spans = self._spans
+        rows = [(row, text, spans.get(row) or []) for row, text in self._rows() if spans.get(row, []) is not None]
+        texts = {row: text for row, text, _ in rows}
+        for row, found in asked.find(rows).items():
+            spans[row] = plan.engine.settle(texts[row], (spans.get(row) or []) + found, plan.key.epoch)
 
     def rewrite(
         self, plan: MaskPlan, context: pl.DataFrame, terms: dict[str, dictionary.Terms], counts: Counts
@@ -132,18 +154,11 @@ class _TextColumn:
         """Pass two: add what the session taught, replace, count."""
         session_ids, tenants, sources = (context[c].to_list() for c in ("session_id", "tenant", "source"))
         changed: dict[int, bytes] = {}
-        entities = plan.engine.pseudonymised
-
-        def number(entity: str) -> int:
-            return DICTIONARY + entities.index(entity)
-
         for row, text in self._rows():
             known = terms.get(session_ids[row])
             spans = self._spans.get(row, [])
             if spans is not None and known:
-                again = dictionary.find(text, known, number)
-                if again:
-                    spans = plan.engine.settle(text, spans + again, plan.key.epoch)
+                spans = dictionary.extend(text, spans, known, plan.engine, plan.key.epoch)
             if spans:
                 changed[row], hits = plan.replace(text, spans, tenants[row])
                 counts.add(sources[row], self._field, hits)

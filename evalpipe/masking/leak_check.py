@@ -44,6 +44,7 @@ _REKEYED = {
     "steps": {"session_id": "s", "step_id": "e", "parent_id": "e"},
     "files": {"file_id": "f", "member": "m"},
     "quarantine": {"file_id": "f", "member": "m", "session_id": "s", "digest": "d"},
+    "copies": {"session_id": "s", "file_id": "f", "counted_session_id": "s"},
 }
 _TOKEN = r"<(?:EMAIL_ADDRESS|PHONE_NUMBER|USERNAME|PERSON|IP_ADDRESS|HOSTNAME):([a-p]{4}):([a-z]+)>"
 
@@ -86,6 +87,7 @@ def leak_check(
     *,
     files: pl.DataFrame,
     quarantine: pl.DataFrame,
+    copies: pl.DataFrame,
 ) -> LeakReport:
     """Look for what masking should have removed.
 
@@ -95,7 +97,7 @@ def leak_check(
         redactions: Audit counts of the same rows.
         plan: The plan they were masked by; gives key epoch, digest and the idempotence test.
         staged: Staged files whose names and raw bytes are searched for canaries.
-        files, quarantine: Masked frames, canary rows included.
+        files, quarantine, copies: Masked frames, canary rows included.
 
     Returns:
         The report. Five tests: an independent detector; canaries in any of several transforms, in
@@ -104,7 +106,7 @@ def leak_check(
     """
     findings: list[Finding] = []
     needles = _needles(canaries.values)
-    tables = {"sessions": sessions, "steps": steps, "files": files, "quarantine": quarantine}
+    tables = {"sessions": sessions, "steps": steps, "files": files, "quarantine": quarantine, "copies": copies}
     counts: Counter[str] = Counter({name: frame.height for name, frame in tables.items()})
     for field, series in _columns(tables):
         counts["columns"] += 1

@@ -16,6 +16,7 @@ from evalpipe.masking.decode import is_json, looks_like_json
 from evalpipe.masking.engine import WITHHELD, Engine, Span, engine_for
 from evalpipe.masking.keys import TOKEN_LETTERS, MaskingKey
 from evalpipe.masking.rules import Ruleset, default_dir, load_ruleset
+from evalpipe.masking.trace import Edit, original
 
 _MAX_ROUNDS = 4
 _REKEYED = re.compile(rf"[a-z]_[a-p]{{{TOKEN_LETTERS}}}")
@@ -39,6 +40,7 @@ class MaskPlan:
         key: The masking key; pseudonyms carry its epoch.
         ruleset: Folder of the rule set.
         withhold_over_bytes: A longer field is withheld whole.
+        ner: Name of a model that reads prose after the rules (``ner``); empty for none.
         locator: ``hyperscan``, ``fallback``, or empty for the better one that is installed.
     """
 
@@ -46,6 +48,7 @@ class MaskPlan:
     ruleset: Path = field(default_factory=default_dir)
     withhold_over_bytes: int = 8_000_000
     locator: str = ""
+    ner: str = ""
 
     @property
     def engine(self) -> Engine:
@@ -89,42 +92,52 @@ class MaskPlan:
             The masked text and what was replaced. JSON stays JSON: a token in a number's place is
             quoted, and a document that would break is withheld.
         """
+        masked, hits, _ = self.replace_traced(raw, spans, tenant)
+        return masked, hits
+
+    def replace_traced(self, raw: bytes, spans: list[Span], tenant: str) -> tuple[bytes, list[Hit], list[Edit] | None]:
+        """As :meth:`replace`, with what became of which bytes of the text; ``None`` if it is withheld."""
         document = looks_like_json(raw) and is_json(raw)
         hits: list[Hit] = []
+        rounds: list[list[Edit]] = []
         done: list[Span] | None = spans
         for _ in range(_MAX_ROUNDS):
             if not done:
                 break
-            raw = self._once(raw, done, tenant, hits, document=document)
+            out, edits = self._once(raw, done, tenant, document=document)
+            if edits is None:
+                return *self.withheld("json", len(raw), document=True), None
+            raw = out
+            rounds.append(edits)
+            hits += [Hit(*self.engine.describe(edit.rule)[:3], edit.end - edit.start) for edit in edits]
             done = self.engine.find(raw, self.key.epoch)
         if done or done is None:
-            return self.withheld("unstable", len(raw), document=document)
-        return raw, hits
+            return *self.withheld("unstable", len(raw), document=document), None
+        return raw, hits, original(rounds)
 
-    def _once(self, raw: bytes, spans: list[Span], tenant: str, hits: list[Hit], *, document: bool) -> bytes:
+    def _once(self, raw: bytes, spans: list[Span], tenant: str, *, document: bool) -> tuple[bytes, list[Edit] | None]:
         if document:
             spans = [_off_escape(raw, span) for span in spans]
-        out = self._join(raw, spans, tenant, quote_numbers=False)
+        out, edits = self._join(raw, spans, tenant, quote_numbers=False)
         if document and not is_json(out):
-            out = self._join(raw, spans, tenant, quote_numbers=True)
+            out, edits = self._join(raw, spans, tenant, quote_numbers=True)
             if not is_json(out):
-                token, withheld = self.withheld("json", len(raw), document=True)
-                hits += withheld
-                return token
-        describe = self.engine.describe
-        hits += [Hit(*describe(span.rule)[:3], span.end - span.start) for span in spans]
-        return out
+                return out, None
+        return out, edits
 
-    def _join(self, raw: bytes, spans: list[Span], tenant: str, *, quote_numbers: bool) -> bytes:
-        pieces, at = [], 0
+    def _join(self, raw: bytes, spans: list[Span], tenant: str, *, quote_numbers: bool) -> tuple[bytes, list[Edit]]:
+        pieces: list[bytes] = []
+        edits: list[Edit] = []
+        at = 0
         for span in spans:
             token = self.token(span, tenant)
             if quote_numbers and _is_bare(raw, span):
                 token = b'"' + token + b'"'
             pieces += [raw[at : span.start], token]
+            edits.append(Edit(span.start, span.end, token, span.rule))
             at = span.end
         pieces.append(raw[at:])
-        return b"".join(pieces)
+        return b"".join(pieces), edits
 
     def token(self, span: Span, tenant: str) -> bytes:
         """What stands in a span's place."""

@@ -62,14 +62,17 @@ def session_outcomes(
 
     Returns:
         One row a session, but none for those whose consent is withdrawn: their text is gone, and a
-        session in which nobody said anything would count as one without complaint. Where a metric
+        session in which nobody said anything would count as one without complaint. None either for a
+        sub-agent's run that was exported as a session of its own (see :func:`is_sub_agent`): the
+        session that started it is the unit, and two rows of one conversation would count it twice.
+        Where a metric
         does not apply, numerator and denominator are null (unknown) or 0 (nothing to count).
 
     Raises:
         EvalpipeError: ``INVALID_OUTCOMES`` when a session has no features.
     """
     rules = criteria.outcomes
-    kept = sessions.filter(pl.col("consent").fill_null("") != CONSENT_WITHDRAWN)
+    kept = sessions.filter((pl.col("consent").fill_null("") != CONSENT_WITHDRAWN) & ~is_sub_agent())
     rows = with_assignment(kept, ledger)
     rows = rows.join(features, on="session_id", how="left", maintain_order="left", suffix="_counted")
     n_bare = rows["scenario"].null_count()
@@ -99,6 +102,13 @@ def session_outcomes(
     )
     out = rows.select(polars_schema(SESSION_OUTCOMES).names())
     return conform(SESSION_OUTCOMES, out).sort(SESSION_OUTCOMES.sort)
+
+
+def is_sub_agent() -> pl.Expr:
+    """Whether a row of masked.sessions is a sub-agent's run: another session started it, and no person
+    spoke in it. A fork or a resumed session names a parent too, but people go on in it.
+    """
+    return pl.col("parent_session_id").is_not_null() & (pl.col("n_turns") == 0)
 
 
 def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> pl.DataFrame:

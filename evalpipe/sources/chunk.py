@@ -1,7 +1,7 @@
 """Whole sessions gathered into frames of the contracts.
 
-Belongs here: columns, dates, the choice between copies of one session inside a chunk. Does not
-belong here: where sessions come from.
+Belongs here: columns, dates, the numbering of copies of one session inside a chunk. Does not belong
+here: where sessions come from, which copy counts (that is decided over all chunks).
 """
 
 from __future__ import annotations
@@ -12,19 +12,24 @@ from itertools import chain
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
-from evalpipe.sources.session import END, SLOTS, START, Row, Session, summarise
-from evalpipe.sources.times import parse_time
+from evalpipe.sources.said import said_digest
+from evalpipe.sources.session import END, SLOTS, START, Session, summarise
+from evalpipe.sources.times import time_column
 
 _DAY = {"day": pl.Date()}
-_SESSIONS = pl.Schema({**_DAY, **polars_schema(raw.SESSIONS)})
-_STEPS = pl.Schema({**_DAY, **polars_schema(raw.STEPS)})
+_COPY = {**_DAY, "copy": pl.Int32()}
+_SESSIONS = pl.Schema({**_COPY, "said_digest": pl.String(), **polars_schema(raw.SESSIONS)})
+_STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
 _QUARANTINE = pl.Schema({**_DAY, **polars_schema(raw.QUARANTINE)})
 _FILES = pl.Schema({**_DAY, **polars_schema(raw.FILES)})
+
+# Rows become columns in pieces of this many values: few enough to be still in the processor's cache.
+_PIECE_VALUES = 8192 * len(SLOTS)
+_PIECE_BYTES = 4_000_000
 
 # What a row of quarantine weighs, so that a file of nothing but bad lines closes chunks too.
 _BYTES_PER_BAD_ROW = 256
@@ -32,9 +37,11 @@ _BYTES_PER_BAD_ROW = 256
 
 @dataclass(slots=True)
 class _Copy:
-    rank: tuple[int, str]
+    rank: tuple[int, str, str]
+    day: date
+    said_digest: str | None
     values: tuple[Any, ...]
-    rows: list[Row]
+    first_row: int
 
 
 @dataclass(slots=True)
@@ -43,7 +50,12 @@ class ChunkBuilder:
 
     options: ReadOptions
     n_bytes: int = 0
-    _copies: dict[str, _Copy] = field(default_factory=dict)
+    _copies: dict[str, list[_Copy]] = field(default_factory=dict)
+    #: Steps in the order in which they came: finished pieces, and the values of the next one.
+    _pieces: list[pl.DataFrame] = field(default_factory=list)
+    _flat: list[Any] = field(default_factory=list)
+    _flat_bytes: int = 0
+    _n_rows: int = 0
     _quarantine: list[tuple[Any, ...]] = field(default_factory=list)
     _files: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -60,19 +72,13 @@ class ChunkBuilder:
     def add_session(
         self, session: Session, source: str, reader_version: str, file_id: str, dates: tuple[datetime, datetime, bool]
     ) -> None:
-        """Take a whole session. Of two copies the one with more distinct messages stays.
-
-        Ties go to the smaller digest, as in the landing zone, so that the order of files is no matter.
-        """
+        """Take a whole session, or another copy of one."""
         facts = summarise(session)
         self.n_bytes += facts["text_bytes"]
-        rank = (-session.n_messages, facts["content_digest"])
-        known = self._copies.get(session.session_id)
-        if known is not None and known.rank <= rank:
-            return
+        rank = (-session.n_messages, facts["content_digest"], file_id)
         start, end, is_dated = dates
         values = (
-            start.date(), session.session_id, source, reader_version, file_id, session.agent, session.agent_release,
+            session.session_id, source, reader_version, file_id, session.agent, session.agent_release,
             facts["model"], facts["n_models"], session.user_id, session.tenant, session.workspace,
             session.parent_session_id, start, end, is_dated, facts["is_clock_repaired"], session.end_status,
             session.scenario, session.task_id, session.trial, session.reward, session.is_success, session.harness,
@@ -81,7 +87,18 @@ class ChunkBuilder:
             facts["n_turns"], len(session.rows), facts["n_tool_calls"], session.n_messages, *facts["tokens"],
             session.cost_usd, facts["content_digest"],
         )  # fmt: skip
-        self._copies[session.session_id] = _Copy(rank, values, session.rows)
+        copy = _Copy(rank, start.date(), said_digest(session.rows), values, self._n_rows)
+        self._copies.setdefault(session.session_id, []).append(copy)
+        self._n_rows += len(session.rows)
+        self._flat += chain.from_iterable(session.rows)
+        self._flat_bytes += facts["text_bytes"]
+        if len(self._flat) > _PIECE_VALUES or self._flat_bytes > _PIECE_BYTES:
+            self._close_piece()
+
+    def _close_piece(self) -> None:
+        if self._flat:
+            self._pieces.append(_piece(self._flat))
+        self._flat, self._flat_bytes = [], 0
 
     def add_quarantine(self, day: date, rows: list[tuple[Any, ...]]) -> None:
         """Take quarantine rows (contract order) of one file."""
@@ -94,15 +111,22 @@ class ChunkBuilder:
 
     def build(self) -> Chunk:
         """The frames, in the contracts' sort order; the builder is empty afterwards."""
-        copies = [self._copies[session_id] for session_id in sorted(self._copies)]
-        sessions = _sessions([copy.values for copy in copies])
+        self._close_piece()
+        # Numbered by size, so that the order of files is no matter.
+        copies = [
+            (number, copy)
+            for session_id in sorted(self._copies)
+            for number, copy in enumerate(sorted(self._copies[session_id], key=lambda copy: copy.rank))
+        ]
+        sessions = _sessions([(copy.day, number, copy.said_digest, *copy.values) for number, copy in copies])
         chunk = Chunk(
             sessions,
-            _steps(sessions, [row for copy in copies for row in copy.rows]),
+            _steps(sessions, [copy.first_row for _, copy in copies], self._pieces),
             pl.DataFrame(self._quarantine, schema=_QUARANTINE, orient="row").sort(raw.QUARANTINE.sort),
             pl.DataFrame(self._files, schema=_FILES, orient="row").sort(raw.FILES.sort),
         )
         self._copies, self._quarantine, self._files = {}, [], []
+        self._pieces, self._n_rows = [], 0
         self.n_bytes = 0
         return chunk
 
@@ -111,37 +135,43 @@ def _sessions(values: list[tuple[Any, ...]]) -> pl.DataFrame:
     if not values:
         return pl.DataFrame(schema=_SESSIONS)
     return pl.DataFrame([
-        # Arrow takes lists of texts ten times as fast.
-        pl.Series(name, pa.array(column, pa.list_(pa.large_string())))
-        if dtype == pl.List(pl.String)
-        else pl.Series(name, column, dtype=dtype)
+        _lists(name, column) if dtype == pl.List(pl.String) else pl.Series(name, column, dtype=dtype)
         for (name, dtype), column in zip(_SESSIONS.items(), zip(*values, strict=True), strict=True)
     ])  # fmt: skip
 
 
-def _steps(sessions: pl.DataFrame, rows: list[Row]) -> pl.DataFrame:
-    if not rows:
-        return pl.DataFrame(schema=_STEPS)
-    of_step = sessions.select("day", "session_id", seq=pl.int_ranges(0, pl.col("n_steps"), dtype=pl.Int32)).explode(
-        "seq", empty_as_null=False
-    )
-    # One flat list and strides through it, which is twice as fast as zip(*rows) over many rows.
-    flat = list(chain.from_iterable(rows))
-    columns = [
-        _times(name, flat[slot :: len(SLOTS)])
+def _lists(name: str, values: tuple[list[str] | None, ...]) -> pl.Series:
+    """Lists of texts, each different one converted once: Polars takes them slowly, and most sessions offer the same."""
+    places: dict[tuple[str, ...], int] = {}
+    index = [None if value is None else places.setdefault(tuple(value), len(places)) for value in values]
+    different = pl.Series(name, list(map(list, places)), dtype=pl.List(pl.String))
+    return different.gather(pl.Series(index, dtype=pl.UInt32))
+
+
+def _piece(flat: list[Any]) -> pl.DataFrame:
+    """Columns of steps from the values of whole rows, one after the other."""
+    # Strides through one flat list are twice as fast as zip(*rows).
+    return pl.DataFrame([
+        time_column(name, flat[slot :: len(SLOTS)])
         if slot in (START, END)
         else pl.Series(name, flat[slot :: len(SLOTS)], dtype=_STEPS[name])
         for slot, name in enumerate(SLOTS)
-    ]
-    return of_step.with_columns(columns).select(list(_STEPS))
+    ])  # fmt: skip
 
 
-def _times(name: str, values: list[str | None]) -> pl.Series:
-    """ISO texts as UTC times: all at once, or one by one where one of them is not a time."""
-    try:
-        # Arrow's parser, because it is ten times as fast as a strptime with a format.
-        times = pa.array(values, type=pa.string()).cast(pa.timestamp("us", tz="UTC"))
-    except pa.ArrowInvalid:
-        parsed = [None if value is None else parse_time(value) for value in values]
-        return pl.Series(name, parsed, dtype=pl.Datetime("us", "UTC"))
-    return pl.Series(name, times)
+def _steps(sessions: pl.DataFrame, first_rows: list[int], pieces: list[pl.DataFrame]) -> pl.DataFrame:
+    """The steps of the sessions, in their order."""
+    if not pieces:
+        return pl.DataFrame(schema=_STEPS)
+    of_step = sessions.select(
+        "day",
+        "copy",
+        "session_id",
+        seq=pl.int_ranges(0, pl.col("n_steps"), dtype=pl.Int32),
+        place=pl.Series(first_rows),
+    ).explode("seq", empty_as_null=False)
+    places = of_step.select(pl.col("place") + pl.col("seq")).to_series()
+    steps = pl.concat(pieces, rechunk=True)
+    if places.len() < steps.height or not places.is_sorted():
+        steps = steps[places]
+    return of_step.select("day", "copy", "session_id", "seq").hstack(steps).select(list(_STEPS))

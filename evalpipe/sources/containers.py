@@ -1,4 +1,5 @@
-"""Files that must be read from more than one place: Parquet, zip archives, Inspect's ``.eval``.
+"""Files that must be read from more than one place: Parquet, zip archives, Inspect's ``.eval``, folders
+of events.
 
 Belongs here: turning such a file into streams of JSON lines or of member bytes. Does not belong
 here: wrappings that stream from front to back (``streams.py``), or what the records mean.
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evalpipe.contracts.names import printable_name
+from evalpipe.sources.event_folders import event_lines
 from evalpipe.sources.inflate import Readable
 from evalpipe.sources.readers.base import json_text
 from evalpipe.sources.streams import BLOCK, Member, Peeked, open_members, plain_text
@@ -50,6 +52,9 @@ def open_file(path: Path, stack: ExitStack) -> Iterator[Member]:
     Raises:
         OSError, EOFError, zlib.error: The file cannot be opened, or its wrapping is broken.
     """
+    if path.is_dir():
+        yield _one(lambda _: event_lines(path), stack)
+        return
     with path.open("rb") as file:
         magic = file.read(len(ZIP_MAGIC))
     if magic == PARQUET_MAGIC:
@@ -62,7 +67,8 @@ def open_file(path: Path, stack: ExitStack) -> Iterator[Member]:
 
 def _zip_members(path: Path, stack: ExitStack) -> Iterator[Member]:
     archive = _open_zip(path, stack)
-    names = [info for info in archive.infolist() if not info.is_dir()]
+    # By hand: ``is_dir`` of Python 3.11 fails for a member without a name.
+    names = [info for info in archive.infolist() if not info.filename.endswith("/")]
     header = next((name for name in _EVAL_HEADERS if any(info.filename == name for info in names)), None)
     if header is not None and any(info.filename.startswith(_SAMPLES) for info in names):
         yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header), stack)
@@ -87,7 +93,7 @@ def _open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
 def _zip_member(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, used: dict[str, int], stack: ExitStack
 ) -> Member:
-    name = printable_name(info.filename)
+    name = printable_name(info.filename) or "(damaged)"
     used[name] = used.get(name, 0) + 1
     shown = name if used[name] == 1 else f"{name}#{used[name]}"
 

@@ -34,9 +34,9 @@ def decode(data: bytes) -> tuple[list[tuple[int, int, Any]], str, int]:
     except UnicodeDecodeError:
         return [], "BAD_ENCODING", 0
     values: list[tuple[int, int, Any]] = []
-    at = 0
+    at = end = start = 0
     while (at := _skip_space(text, at)) < len(text):
-        start = len(text[:at].encode())
+        start += at - end
         try:
             value, end = _decoder.raw_decode(text, at)
             value = _clean(value, 0)
@@ -44,8 +44,9 @@ def decode(data: bytes) -> tuple[list[tuple[int, int, Any]], str, int]:
             return values, "TOO_DEEP", start
         except ValueError:
             return values, "TOO_DEEP" if _is_too_deep(text, at) else "BAD_JSON", start
-        values.append((start, start + len(text[at:end].encode("utf-8", "surrogatepass")), value))
-        at = end
+        stop = start + len(text[at:end].encode())
+        values.append((start, stop, value))
+        start, at = stop, end
     return values, "", len(data)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources.buckets import StoredObject, list_objects
+from evalpipe.sources.event_folders import event_lines, event_names
 from evalpipe.sources.model import Batch, SourceFile
 from evalpipe.sources.named import Source, is_remote, parse_prefix
 from evalpipe.sources.patterns import expand, fixed_part, is_pattern
@@ -82,6 +83,7 @@ def _files_below(paths: Sequence[Path]) -> set[Path]:
     that cannot be listed, and links to folders outside the paths are returned too, so that
     :func:`fingerprint` says of them why they are not read. Links to folders are never entered, because
     a link to a parent never ends; one to a folder that is below the paths anyway holds nothing new.
+    A folder whose files are the events of one session stands for them (``event_folders.py``).
     """
     roots = [os.path.realpath(path) for path in paths]
     found: set[Path] = set()
@@ -91,7 +93,9 @@ def _files_below(paths: Sequence[Path]) -> set[Path]:
             continue
         unlisted: list[OSError] = []
         for folder, folders, names in os.walk(path, followlinks=False, onerror=unlisted.append):
-            found.update(Path(folder, name) for name in names)
+            if joined := set(event_names(Path(folder), names)):
+                found.add(Path(folder))
+            found.update(Path(folder, name) for name in names if name not in joined)
             links = (Path(folder, name) for name in folders if os.path.islink(os.path.join(folder, name)))
             found.update(link for link in links if not _is_below(os.path.realpath(link), roots))
         found.update(Path(os.fsdecode(error.filename)) for error in unlisted)
@@ -127,6 +131,11 @@ def fingerprint(path: Path) -> SourceFile:
     digest = hashlib.blake2b(digest_size=16)
     n_bytes = 0
     try:
+        if path.is_dir() and not path.is_symlink():
+            for block in event_lines(path):
+                digest.update(block)
+                n_bytes += len(block)
+            return SourceFile(path, n_bytes, digest.hexdigest()) if n_bytes else _unread(path, "NOT_A_FILE")
         # Without O_NONBLOCK the opening of a pipe waits for a writer that may never come.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
@@ -173,13 +182,20 @@ def begins_with(file: SourceFile, digest: str, n_bytes: int) -> bool:
         return False
     found = hashlib.blake2b(digest_size=16)
     try:
-        with file.path.open("rb", buffering=0) as stream:
-            while n_bytes and (block := stream.read(min(_BLOCK, n_bytes))):
-                found.update(block)
-                n_bytes -= len(block)
+        for block in event_lines(file.path) if file.path.is_dir() else _blocks(file.path):
+            found.update(block[:n_bytes])
+            n_bytes -= min(n_bytes, len(block))
+            if not n_bytes:
+                break
     except OSError:
         return False
     return not n_bytes and found.hexdigest() == digest
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as stream:
+        while block := stream.read(_BLOCK):
+            yield block
 
 
 def plan_batches(files: Iterable[SourceFile], max_bytes: int) -> Iterator[Batch]:

@@ -81,7 +81,10 @@ def line_blocks(stream: Readable, max_bytes: int, hasher: Callable[[], Hasher]) 
             yield TooLarge(offset, number, skipped.n_bytes, skipped.digest)
             offset, number, held = offset + skipped.n_bytes + 1, number + 1, 0
             block = skipped.rest
-        lines = b"".join([*parts, block]).split(b"\n")
+        lines = block.split(b"\n")
+        if parts:
+            # Only the line that began before is copied, not the whole block.
+            lines[0] = b"".join([*parts, lines[0]])
         rest = lines.pop()
         if lines:
             yield from _checked(lines, offset, number, max_bytes, hasher)

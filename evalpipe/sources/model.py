@@ -77,8 +77,9 @@ class ReadOptions:
 class Chunk:
     """Frames of ``raw.sessions``, ``raw.steps``, ``raw.quarantine`` and ``raw.files``.
 
-    Each has one more, leading column ``day``. A session is whole in one chunk, and a chunk holds at
-    most one copy of it; copies in different chunks are resolved by whoever joins chunks.
+    Each has one more, leading column ``day``. A session is whole in one chunk; sessions and steps
+    bear ``copy`` before their own columns, which numbers the copies of a session in the chunk, and
+    sessions bear ``said_digest``. Which copy counts is decided by whoever joins chunks.
     """
 
     sessions: pl.DataFrame

@@ -38,8 +38,8 @@ def parse_batch(batch: Batch, options: ReadOptions, *, share: int = 0, n_shares:
             one archive; a file that is no archive is wholly in the first.
 
     Yields:
-        Chunks of about ``options.chunk_bytes`` of text. A session is whole in one chunk, and a
-        chunk holds one copy of it.
+        Chunks of about ``options.chunk_bytes`` of text. A session is whole in one chunk, and
+        each copy of it that a file holds is kept.
 
     Raises:
         EvalpipeError: ``ROWS_UNACCOUNTED`` if a reader loses a record.

@@ -10,7 +10,6 @@ objects and per-value conversion each cost more than the parse itself.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -35,6 +34,8 @@ SLOTS = (
 PERSON = frozenset({"human", "queued"})
 
 _MAX_COUNT = 2**53
+#: Kinds of tokens that sessions sum up: the first slots behind the model.
+_N_SUMMED = REASONING + 1 - INPUT
 
 
 def user_row(step_id: str, origin: str, text: str | None, at: str | None, parent: str | None = None) -> Row:
@@ -151,34 +152,35 @@ def summarise(session: Session) -> dict[str, Any]:
         is_clock_repaired.
     """
     turn = n_calls = 0
-    answered: Counter[str] = Counter()
+    answered: dict[str, int] = {}
     last_answer: dict[str, int] = {}
     texts: list[str] = []
     usages: list[list[int | None]] = []
     for row in session.rows:
-        kind = row[KIND]
+        (
+            _, parent, _, kind, origin, name, text, arguments, output, _, _, _, _, _, _, model,
+            *counts,
+        ) = row  # fmt: skip
         if kind == "tool":
-            if row[ARGUMENTS]:
-                texts.append(row[ARGUMENTS])
-            if row[OUTPUT]:
-                texts.append(row[OUTPUT])
-            if row[NAME] is not None:
+            if arguments:
+                texts.append(arguments)
+            if output:
+                texts.append(output)
+            if name is not None:
                 n_calls += 1
         elif kind == "agent":
-            usages.append(row[INPUT : REASONING + 1])
-        elif row[ORIGIN] in PERSON and row[PARENT] is None:
+            usages.append(counts[:_N_SUMMED])
+        elif parent is None and origin in PERSON:
             turn += 1
         row[TURN] = turn
-        model = row[MODEL]
         # A model is credited once a turn, and sub-agents never: they run beside the agent.
-        if model is not None and last_answer.get(model) != turn and row[PARENT] is None:
+        if model is not None and parent is None and last_answer.get(model) != turn:
             last_answer[model] = turn
-            answered[model] += 1
-        if row[TEXT]:
-            texts.append(row[TEXT])
+            answered[model] = answered.get(model, 0) + 1
+        if text:
+            texts.append(text)
     ranked = sorted(answered.items(), key=lambda item: (-item[1], item[0]))
-    # Encoded one by one: joining first would widen all text for the sake of one wide character.
-    content = b"\x1e".join(map(str.encode, texts))
+    content = _content(texts)
     digest = hashlib.blake2b(content, digest_size=16)
     digest.update(f"{session.session_id}|{len(session.rows)}|{session.first_at}|{session.greatest_at}".encode())
     return {
@@ -191,6 +193,13 @@ def summarise(session: Session) -> dict[str, Any]:
         "text_bytes": len(content),
         "is_clock_repaired": is_clock_repaired(session),
     }
+
+
+def _content(texts: list[str]) -> bytes:
+    # Joined as text only where that is cheap: one wide character would widen all of it.
+    if all(map(str.isascii, texts)):
+        return "\x1e".join(texts).encode()
+    return b"\x1e".join(map(str.encode, texts))
 
 
 def _sums(usages: list[list[int | None]]) -> tuple[int | None, ...]:

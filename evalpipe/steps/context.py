@@ -39,23 +39,25 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "3",
-    "outcomes": "4",
-    "analysis": "3",
+    "signals": "4",
+    "outcomes": "5",
+    "analysis": "4",
     "scorecard": "1",
 }
 
 
-def code_versions(criteria: Criteria, prices: str) -> dict[str, str]:
+def code_versions(criteria: Criteria, prices: str, ner: str = "") -> dict[str, str]:
     """Code version of each step: its logic and the part of the criteria that it reads.
 
     Args:
         criteria: Criteria in force.
         prices: Digest of the price table.
+        ner: Name of the model that looks for names, if one does.
     """
+    model = f"+{masking.ner.code_version(ner)}" if ner else ""
     return {
         "raw": LOGIC["raw"],
-        "masked": f"{LOGIC['masked']}+{_masking_digest(criteria)[:8]}.{criteria.sub_hash('masking')[:8]}",
+        "masked": f"{LOGIC['masked']}+{_masking_digest(criteria)[:8]}.{criteria.sub_hash('masking')[:8]}{model}",
         "signals": f"{LOGIC['signals']}+{criteria.sub_hash('extraction')}",
         "outcomes": f"{LOGIC['outcomes']}+{criteria.sub_hash('extraction')}.{criteria.sub_hash('outcomes')}.{prices}",
         "analysis": f"{LOGIC['analysis']}+{criteria.measurement}",
@@ -66,6 +68,18 @@ def code_versions(criteria: Criteria, prices: str) -> dict[str, str]:
 def ruleset_folder(criteria: Criteria) -> Path:
     """Folder of the masking rule set that criteria put in force."""
     return data_dir() / "masking" / criteria.masking.ruleset
+
+
+def mask_plan(criteria: Criteria, key: MaskingKey, ner: str = "") -> MaskPlan:
+    """What text is masked with under criteria.
+
+    Args:
+        criteria: Criteria in force.
+        key: The masking key.
+        ner: Name of a model that looks for names behind the rules; empty for none.
+    """
+    folder, limit = ruleset_folder(criteria), criteria.masking.withhold_over_bytes
+    return MaskPlan(key=key, ruleset=folder, withhold_over_bytes=limit, ner=ner)
 
 
 def _masking_digest(criteria: Criteria) -> str:
@@ -114,11 +128,7 @@ class Context:
     @cached_property
     def mask_plan(self) -> MaskPlan:
         """How texts and ids are masked in this home."""
-        return MaskPlan(
-            key=self.key,
-            ruleset=ruleset_folder(self.criteria),
-            withhold_over_bytes=self.criteria.masking.withhold_over_bytes,
-        )
+        return mask_plan(self.criteria, self.key, self.settings.ner)
 
     @cached_property
     def assignments(self) -> pl.DataFrame:
@@ -184,7 +194,7 @@ class Context:
             "analysis": (measurement,),
             "scorecard": (measurement,),
         }
-        versions = code_versions(self.criteria, self.prices.digest)
+        versions = code_versions(self.criteria, self.prices.digest, self.settings.ner)
         return Versions(versions, variants, self.key_fingerprint, rules_digest(), self._ledger_inputs)
 
     @property

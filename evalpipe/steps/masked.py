@@ -35,6 +35,7 @@ class _Task:
     steps: Path | None
     files: Path | None
     quarantine: Path | None
+    copies: Path | None
     plan: MaskPlan
     folder: Path
     label: str
@@ -98,7 +99,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     lake = context.lake
     pairs = {
         name: dict(enumerate(lake.paths(f"raw.{name}", [manifest])))
-        for name in ("sessions", "steps", "quarantine", "files")
+        for name in ("sessions", "steps", "quarantine", "files", "copies")
     }
     sizes = [part.n_bytes for part in manifest.parts if part.table == "raw.steps"]
     n_tasks = max((len(items) for items in pairs.values()), default=0)
@@ -109,6 +110,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
             pairs["steps"].get(index),
             pairs["files"].get(index),
             pairs["quarantine"].get(index),
+            pairs["copies"].get(index),
             plan,
             folder,
             f"{index:05d}",
@@ -127,6 +129,7 @@ def _kernel(task: _Task) -> _Out:
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
     files = masking.mask_files(_with(task.files, canaries.files), plan)
     quarantine = masking.mask_quarantine(_with(task.quarantine, canaries.quarantine), plan)
+    copies = masking.mask_copies(_with(task.copies, canaries.copies), plan)
     # Staged first, so that the check reads the very bytes that would be published.
     sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
     tables = {
@@ -134,6 +137,7 @@ def _kernel(task: _Task) -> _Out:
         "masked.steps": steps,
         "masked.files": masking.drop_canary_rows(files),
         "masked.quarantine": masking.drop_canary_rows(quarantine),
+        "masked.copies": masking.drop_canary_rows(copies),
     }
     # Signals pair sessions and steps by position, so steps have a part wherever sessions have one.
     keep = ("masked.steps",) if not sessions.is_empty() else ()
@@ -147,6 +151,7 @@ def _kernel(task: _Task) -> _Out:
         [part.path for part in staged],
         files=files,
         quarantine=quarantine,
+        copies=copies,
     )
     leak = {
         "passed": report.passed,

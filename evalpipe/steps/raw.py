@@ -14,12 +14,13 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import TABLES
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
-from evalpipe.store.landing import LANDED, group_stems
+from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
-from evalpipe.store.winners import DayInput
+from evalpipe.store.winners import CopyRow, DayInput, Pick
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class _Part:
 
     stem: str
     rows: Mapping[str, int]
-    sessions: tuple[str, ...]
+    sessions: tuple[Pick, ...]
     files: tuple[str, ...]
 
 
@@ -37,6 +38,7 @@ class _Task:
     root: Path
     day: date
     parts: tuple[_Part, ...]
+    copies: tuple[CopyRow, ...]
     folder: Path
     label: str
     n_bytes: int
@@ -69,6 +71,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 context.settings.landing,
                 day,
                 tuple(_Part(stem, item.rows[stem], item.winners[stem], item.files[stem]) for stem in group),
+                () if index else item.copies,
                 folder,
                 f"{index:05d}",
                 sum(item.n_text_bytes[stem] for stem in group),
@@ -90,6 +93,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
 
 def _kernel(task: _Task) -> _Out:
     tables = {f"raw.{name}": _collect(task, name) for name in LANDED}
+    tables["raw.copies"] = pl.DataFrame(list(task.copies), schema=polars_schema(TABLES["raw.copies"]), orient="row")
     # Sessions without steps still get a steps part: masking pairs the two by position.
     keep = ("raw.steps",) if not tables["raw.sessions"].is_empty() else ()
     staged = stage_tables(tables, task.folder, task.label, keep=keep)
@@ -114,8 +118,21 @@ def _collect(task: _Task, name: str) -> pl.DataFrame:
             data = pl.read_parquet(task.root / f"day={task.day}" / f"{part.stem}.{name}.parquet")
         except FileNotFoundError:
             raise _expired(task, part.stem, name) from None
-        frames.append(data.filter(pl.col(column).is_in(list(wanted))))
+        frames.append(
+            _picked(data, part.sessions, name)
+            if column == "session_id"
+            else data.filter(pl.col(column).is_in(list(part.files)))
+        )
     return pl.concat(frames) if frames else render.empty(contract)
+
+
+def _picked(data: pl.DataFrame, picks: tuple[Pick, ...], name: str) -> pl.DataFrame:
+    """Rows of the copies that count, without the columns that told copies apart."""
+    if "copy" not in data.columns:  # landed when a part held one copy of a session
+        return data.filter(pl.col("session_id").is_in([session_id for session_id, _ in picks]))
+    wanted = pl.DataFrame(list(picks), schema={"session_id": pl.String(), "copy": pl.Int32()}, orient="row")
+    rows = data.join(wanted, on=["session_id", "copy"], how="semi", maintain_order="left")
+    return rows.drop(LANDED_ONLY[name])
 
 
 def _expired(task: _Task, stem: str, name: str) -> EvalpipeError:

@@ -22,13 +22,17 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
-from evalpipe.store.winners import COPY_COLUMNS, DayInput, Entry, LandedFile, LandedPart, choose, superseded
+from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
 LANDED = ("sessions", "steps", "quarantine", "files")
+
+#: Columns that landed tables bear before those of their contract: what tells copies apart.
+LANDED_ONLY = {"sessions": ("copy", "said_digest"), "steps": ("copy",)}
 
 #: Day inputs of the landing zone that this process read last, with the state of its index then: the
 #: steps of a run ask one after the other, and nothing lands in between.
@@ -100,7 +104,7 @@ class Landing:
                     moves.append((source, self.path(part.day, part.stem, name)))
                 if name == "sessions" and part.rows.get(name):
                     head = [pl.lit(part.day).alias("day"), pl.lit(part.stem).alias("stem")]
-                    copies.append(pl.read_parquet(source, columns=list(COPY_COLUMNS)).select(*head, *COPY_COLUMNS))
+                    copies.append(pl.read_parquet(source, columns=list(COPY_SCHEMA)).select(*head, *COPY_SCHEMA))
         for folder in {target.parent for _, target in moves}:
             folder.mkdir(parents=True, exist_ok=True)
         if copies:
@@ -157,7 +161,7 @@ class Landing:
         if not any(part.rows.get("sessions") for part in entry.parts):
             return []
         try:
-            return [pl.read_parquet(self._copies(entry.batch)).with_columns(pl.lit(entry.batch).alias("batch"))]
+            return [_whole_rows(pl.read_parquet(self._copies(entry.batch)), entry.batch)]
         except (OSError, pl.exceptions.PolarsError):
             raise _damaged(self._copies(entry.batch), self._index / f"{entry.batch}.json") from None
 
@@ -187,6 +191,18 @@ def _entry(path: Path) -> Entry:
         raise _damaged(path, path) from None
 
 
+def _whole_rows(copies: pl.DataFrame, batch: str) -> pl.DataFrame:
+    """Copies of a batch with all columns: those landed long ago know less of themselves.
+
+    Their source is the prefix of the id; without times and words they are nobody's duplicates.
+    """
+    missing = {name: pl.lit(None, dtype).alias(name) for name, dtype in COPY_SCHEMA.items() if name not in copies}
+    if missing:
+        source = pl.col("session_id").str.extract(r"^([^:]*):").alias("source")
+        copies = copies.with_columns(**(missing | {"copy": pl.lit(0, pl.Int32()), "source": source}))
+    return copies.select(pl.lit(batch).alias("batch"), "day", "stem", *COPY_SCHEMA)
+
+
 def _damaged(path: Path, entry: Path) -> EvalpipeError:
     return EvalpipeError(
         "HOME_DAMAGED",
@@ -202,7 +218,8 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
     Args:
         batch_digest: Batch the chunk belongs to.
         index: Position of the chunk in the batch.
-        tables: Frames of raw sessions, steps, quarantine and files with a leading ``day`` column.
+        tables: Frames of raw sessions, steps, quarantine and files with a leading ``day`` column, and
+            with :data:`LANDED_ONLY`.
         folder: Staging folder of the batch.
 
     Returns:
@@ -221,7 +238,7 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             data = tables[name].filter(pl.col("day") == day).drop("day")
             if data.is_empty():
                 continue
-            data = render.conform(contract, data)
+            data = _conformed(contract, data, LANDED_ONLY.get(name, ()))
             rows[name] = data.height
             if name == "steps":
                 n_text_bytes = _text_bytes(data)
@@ -235,6 +252,15 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             )
         out.append(LandedPart(stem, day, rows, n_text_bytes, tuple(sorted(told))))
     return out
+
+
+def _conformed(contract: Table, data: pl.DataFrame, extra: Sequence[str]) -> pl.DataFrame:
+    """Rows in the contract's columns after the extra ones; the contract holds for each copy apart."""
+    if not extra:
+        return render.conform(contract, data)
+    for copies in data.partition_by("copy"):
+        columns = render.conform(contract, copies.drop(extra)).columns
+    return data.select(*extra, *columns)
 
 
 def group_stems(day: DayInput, limit_bytes: int) -> list[tuple[str, ...]]:

@@ -21,8 +21,15 @@ LAYOUT = 3
 
 #: Steps of the pipeline: each writes the tables of one layer step and commits one manifest a slice.
 STEP_TABLES: dict[str, tuple[str, ...]] = {
-    "raw": ("raw.sessions", "raw.steps", "raw.quarantine", "raw.files"),
-    "masked": ("masked.sessions", "masked.steps", "masked.quarantine", "masked.files", "masked.redactions"),
+    "raw": ("raw.sessions", "raw.steps", "raw.quarantine", "raw.files", "raw.copies"),
+    "masked": (
+        "masked.sessions",
+        "masked.steps",
+        "masked.quarantine",
+        "masked.files",
+        "masked.copies",
+        "masked.redactions",
+    ),
     "signals": (
         "signals.hard",
         "signals.semantic",

@@ -9,6 +9,9 @@ ties going to the smaller batch digest. A session may have copies in several fil
 may even start on another day in a cut copy: one copy wins over all days. Neither choice depends on
 the order of landing.
 
+One session in the logs of two exporters has two ids; which of them counts says ``store/identity.py``.
+Every copy that does not count is listed on the day of the session that counts for it.
+
 A log that grows is another file each night, by its digest. A file that begins with all the bytes that
 were read at its path before tells everything that the earlier copy told, so the earlier one is left
 out of ``files`` and ``quarantine``: every record is counted once, in the longest copy. A file that was
@@ -28,11 +31,24 @@ from typing import Any
 
 import polars as pl
 
+from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
 
-#: What decides which copy of a session wins.
-COPY_COLUMNS = ("session_id", "file_id", "reader_version", "n_messages", "content_digest")
+#: What decides which copy of a session wins, and which session is another one logged elsewhere.
+#: ``copy`` numbers the copies of a session in one part.
+COPY_SCHEMA = pl.Schema({
+    "session_id": pl.String(), "copy": pl.Int32(), "source": pl.String(), "file_id": pl.String(),
+    "reader_version": pl.String(), "n_messages": pl.Int32(), "content_digest": pl.String(),
+    "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
+    "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(),
+})  # fmt: skip
 
+#: A copy in a part: session and number.
+Pick = tuple[str, int]
+#: A row of ``raw.copies``, in the order of the contract.
+CopyRow = tuple[Any, ...]
+
+_TEXTS = {"file_id": pl.String(), "batch": pl.String()}
 _Version = tuple[tuple[int, int, str], ...]
 
 
@@ -108,22 +124,27 @@ class DayInput:
 
     Attributes:
         stems: Landing parts of the day of which something counts, in order.
-        winners: Session ids that each part contributes.
+        winners: Copies of sessions that each part contributes.
+        copies: Rows of ``raw.copies``: what does not count, since a session of this day counts for it.
         files: Files whose rows of ``files`` and ``quarantine`` each part contributes.
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
     """
 
     stems: tuple[str, ...]
-    winners: Mapping[str, tuple[str, ...]]
+    winners: Mapping[str, tuple[Pick, ...]]
     files: Mapping[str, tuple[str, ...]]
     n_text_bytes: Mapping[str, int]
     rows: Mapping[str, Mapping[str, int]]
+    copies: tuple[CopyRow, ...] = ()
 
     @cached_property
     def digest(self) -> str:
         """Receipt of the day's landing."""
-        return digest_of([[stem, self.winners[stem], self.files[stem]] for stem in self.stems])
+        # A first copy goes by its session's id alone, as it did before there were others.
+        named = {stem: [f"{one}#{copy}" if copy else one for one, copy in self.winners[stem]] for stem in self.stems}
+        parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
+        return digest_of([*parts, list(self.copies)] if self.copies else parts)
 
 
 def superseded(entries: Iterable[Entry]) -> set[str]:
@@ -149,27 +170,34 @@ def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame]) -> dict[dat
 
     Args:
         entries: The whole landing index.
-        copies: ``batch``, ``day``, ``stem`` and :data:`COPY_COLUMNS` of every landed session.
+        copies: ``batch``, ``day``, ``stem`` and :data:`COPY_SCHEMA` of every landed copy.
 
     Returns:
-        Inputs of every day of which something counts, in order of days.
+        Inputs of every day that something was landed for, in order of days.
     """
     chosen = chosen_entries(entries)
     gone = superseded(entries)
-    winners = _winners(chosen, copies)
+    ranked = _ranked(chosen, gone, copies)
+    best = ranked.unique("session_id", keep="first", maintain_order=True)
+    lost = same_sessions(best)
+    winners = _winners(best.join(lost, on="session_id", how="anti"))
+    copied = _copies(ranked, best, lost)
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
         for part in entry.parts:
             files = tuple(f for f in part.file_ids if chosen.get(f) == entry.batch and f not in gone)
+            # A day that lost all its sessions to copies elsewhere is made anew without them.
+            items = by_day[part.day]
             if files or (part.day, part.stem) in winners:
-                by_day[part.day].append((part, files))
-    return {day: _day_input(day, items, winners) for day, items in sorted(by_day.items())}
+                items.append((part, files))
+    return {day: _day_input(day, items, winners, copied.get(day, ())) for day, items in sorted(by_day.items())}
 
 
 def _day_input(
     day: date,
     items: list[tuple[LandedPart, tuple[str, ...]]],
-    winners: Mapping[tuple[date, str], tuple[str, ...]],
+    winners: Mapping[tuple[date, str], tuple[Pick, ...]],
+    copies: tuple[CopyRow, ...],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
     return DayInput(
@@ -178,35 +206,70 @@ def _day_input(
         files={part.stem: files for part, files in items},
         n_text_bytes={part.stem: part.n_text_bytes for part, _ in items},
         rows={part.stem: part.rows for part, _ in items},
+        copies=copies,
     )
 
 
-def _winners(chosen: Mapping[str, str], copies: Sequence[pl.DataFrame]) -> dict[tuple[date, str], tuple[str, ...]]:
-    """Session ids by day and part: newest reader, then most messages, then the smaller digest.
+def _ranked(chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Copies of each session, the one that counts first: newest reader, then most messages, then the
+    smaller digest.
 
-    A copy in a parse that does not count is no copy. No session is lost by that, although a chunk keeps
-    one copy only: where it dropped a file's copy it kept one of another file, whose parse that counts is
-    the same one or ranks before it, and ranks do not go in circles.
+    A copy in a parse that does not count is no copy. Of equal copies, one in a file that a longer one
+    replaced comes last, so that what counts lies in a file that counts.
     """
-    if not copies:
-        return {}
-    counts = pl.DataFrame({"file_id": list(chosen), "batch": list(chosen.values())})
-    rows = pl.concat(copies).join(counts, on=["file_id", "batch"], how="semi")
+    schema = {"batch": pl.String(), "day": pl.Date(), "stem": pl.String(), **COPY_SCHEMA}
+    counts = pl.DataFrame({"file_id": list(chosen), "batch": list(chosen.values())}, schema_overrides=_TEXTS)
+    rows = pl.concat([pl.DataFrame(schema=schema), *copies]).join(counts, on=["file_id", "batch"], how="semi")
     versions = sorted(rows["reader_version"].unique(), key=version_key)
     age = pl.DataFrame(
         {"reader_version": versions, "age": range(len(versions), 0, -1)},
         schema={"reader_version": pl.String, "age": pl.Int32},
     )
-    best = (
+    order = ["session_id", "age", "n_messages", "content_digest", "is_gone", "file_id", "day", "stem", "copy"]
+    return (
         rows.join(age, on="reader_version")
-        .sort(
-            ["session_id", "age", "n_messages", "content_digest", "file_id", "day", "stem"],
-            descending=[False, False, True, False, False, False, False],
-        )
-        .unique("session_id", keep="first", maintain_order=True)
+        .with_columns(is_gone=pl.col("file_id").is_in(list(gone)))
+        .sort(order, descending=[name == "n_messages" for name in order])
     )
-    grouped = best.sort("session_id").group_by("day", "stem", maintain_order=True).agg("session_id")
-    return {(day, stem): tuple(ids) for day, stem, ids in grouped.iter_rows()}
+
+
+def _winners(best: pl.DataFrame) -> dict[tuple[date, str], tuple[Pick, ...]]:
+    """Copies that count, by day and part."""
+    grouped = best.sort("session_id").group_by("day", "stem", maintain_order=True).agg("session_id", "copy")
+    return {(day, stem): tuple(zip(ids, copies, strict=True)) for day, stem, ids, copies in grouped.iter_rows()}
+
+
+def _copies(ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame) -> dict[date, tuple[CopyRow, ...]]:
+    """Rows of ``raw.copies`` by the day of the session that counts.
+
+    Copies in files that a longer copy of the file replaced are not listed, as the files are not.
+    """
+    numbered = ranked.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    counted = pl.col("counted_session_id")
+    rows = (
+        numbered.join(lost, on="session_id", how="left", maintain_order="left")
+        .filter(((pl.col("copy") > 0) & ~pl.col("is_gone")) | counted.is_not_null())
+        .with_columns(
+            # What another source's copy of the session stands for goes by that rule; the smaller
+            # copies of either go by their size.
+            rule=pl.when(pl.col("copy") == 0).then("rule").otherwise(pl.lit("same_session")),
+            counted_session_id=counted.fill_null(pl.col("session_id")),
+        )
+    )
+    told = best.select("day", counted_session_id="session_id", counted_source="source", counted_n_messages="n_messages")
+    listed = (
+        rows.drop("day")
+        .join(told, on="counted_session_id")
+        .sort("session_id", "copy")
+        .select(
+            "day", "session_id", "copy", "source", "file_id", "rule", "n_messages",
+            "counted_session_id", "counted_source", "counted_n_messages",
+        )
+    )  # fmt: skip
+    out: dict[date, list[CopyRow]] = defaultdict(list)
+    for day, *values in listed.iter_rows():
+        out[day].append(tuple(values))
+    return {day: tuple(rows_of) for day, rows_of in out.items()}
 
 
 def version_key(version: str) -> _Version:

@@ -105,7 +105,7 @@ def test_sessions_hide_what_they_named_once_under_one_token() -> None:
 def test_the_leak_check_raises_no_false_alarm_on_the_masked_corpus() -> None:
     rows = [row["text"] for name in ("positives.jsonl", "negatives.jsonl") for row in _load(name)]
     part = mask_part(*frames([session()], [("s1", {"output": text}) for text in rows]), PLAN)
-    files, quarantine = (render.empty(table) for table in (masked.FILES, masked.QUARANTINE))
-    nobody = Canaries(part.sessions, part.steps, files, quarantine, ())
-    report = leak_check(part.sessions, part.steps, nobody, part.redactions, PLAN, files=files, quarantine=quarantine)
+    others = {table.name: render.empty(table) for table in (masked.FILES, masked.QUARANTINE, masked.COPIES)}
+    nobody = Canaries(part.sessions, part.steps, **others, values=())
+    report = leak_check(part.sessions, part.steps, nobody, part.redactions, PLAN, **others)
     assert [f for f in report.findings if f.is_high] == []

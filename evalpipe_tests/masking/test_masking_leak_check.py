@@ -22,6 +22,7 @@ from evalpipe.masking import (
     drop_canary_rows,
     kernel,
     leak_check,
+    mask_copies,
     mask_files,
     mask_part,
     mask_quarantine,
@@ -59,9 +60,16 @@ def _check(canaries: Canaries, part: MaskedPart, plan: MaskPlan = PLAN, files: t
         part.redactions,
         plan,
         files,
-        files=mask_files(canaries.files, plan),
-        quarantine=mask_quarantine(canaries.quarantine, plan),
+        **_others(canaries, plan),
     )
+
+
+def _others(canaries: Canaries, plan: MaskPlan = PLAN) -> dict[str, pl.DataFrame]:
+    return {
+        "files": mask_files(canaries.files, plan),
+        "quarantine": mask_quarantine(canaries.quarantine, plan),
+        "copies": mask_copies(canaries.copies, plan),
+    }
 
 
 @pytest.mark.parametrize("plan", [PLAN, FALLBACK], ids=["hyperscan", "fallback"])
@@ -90,7 +98,8 @@ def test_canaries_are_fresh_per_day_and_key_and_the_same_per_run() -> None:
 
 def test_every_text_field_and_encoding_carries_canaries() -> None:
     values = plant_canaries(PLAN, DAY).values
-    texts, places = {"steps.text", "steps.arguments", "steps.output"}, {"files.member", "quarantine.member"}
+    texts = {"steps.text", "steps.arguments", "steps.output"}
+    places = {"files.member", "quarantine.member", "copies.session_id"}
     assert {v.field for v in values} == texts | places | {"sessions.workspace"}
     assert {v.encoding for v in values} == {"plain", "json", "percent", "entity", "zerowidth", "fullwidth"}
     assert {
@@ -239,12 +248,13 @@ def test_a_canary_is_found_in_any_disguise_and_any_column(transform: Callable[[s
 @pytest.mark.parametrize(
     ("table", "column"),
     [("files", "member"), ("files", "file_id"), ("quarantine", "member"), ("quarantine", "session_id"),
-     ("quarantine", "digest")],
+     ("quarantine", "digest"), ("copies", "session_id"), ("copies", "counted_session_id"), ("copies", "file_id")],
 )  # fmt: skip
-def test_an_id_or_path_that_is_left_as_it_was_in_files_or_quarantine_turns_it_red(table: str, column: str) -> None:
+def test_an_id_or_path_that_is_left_as_it_was_beside_the_sessions_turns_it_red(table: str, column: str) -> None:
     canaries, part = _masked()
-    frames_of = {"files": mask_files(canaries.files, PLAN), "quarantine": mask_quarantine(canaries.quarantine, PLAN)}
-    assert _check(canaries, part).counts["files"] == _check(canaries, part).counts["quarantine"] == 1
+    frames_of = _others(canaries)
+    counts = _check(canaries, part).counts
+    assert [counts[name] for name in frames_of] == [1, 1, 1]
     raw_rows = getattr(canaries, table)
     frames_of[table] = frames_of[table].with_columns(raw_rows[column])
     report = leak_check(part.sessions, part.steps, canaries, part.redactions, PLAN, **frames_of)
@@ -256,7 +266,7 @@ def test_an_id_or_path_that_is_left_as_it_was_in_files_or_quarantine_turns_it_re
 def test_a_value_in_a_label_of_files_or_quarantine_turns_it_red() -> None:
     canaries, part = _masked()
     for table, column in (("files", "reader_version"), ("quarantine", "code")):
-        tables = {"files": mask_files(canaries.files, PLAN), "quarantine": mask_quarantine(canaries.quarantine, PLAN)}
+        tables = _others(canaries)
         tables[table] = tables[table].with_columns(pl.lit("ana.b42@mail.example.com").alias(column))
         report = leak_check(part.sessions, part.steps, canaries, part.redactions, PLAN, **tables)
         assert not report.passed, table

@@ -234,3 +234,12 @@ def test_sessions_without_features_are_refused() -> None:
             prices=PRICES,
             ledger=empty_ledger(),
         )
+
+
+def test_a_run_of_a_sub_agent_that_was_exported_apart_is_no_session_but_a_fork_is() -> None:
+    started = Talk("child", parent_session_id="s1").user("look for the tests", "meta").bash("ls").agent("Found them.")
+    fork = happy(session_id="fork", parent_session_id="s1", n_turns=2)
+    rows = outcomes(happy(n_turns=2), started, fork)
+    assert rows["session_id"].to_list() == ["fork", "s1"]
+    # No text was logged, but no other session is named either: a session of which little is known.
+    assert outcomes(Talk("mute").bash("ls"))["session_id"].to_list() == ["mute"]

@@ -16,6 +16,7 @@ import polars as pl
 from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import raw
 from evalpipe.sources import ReadOptions, discover, fingerprint, parse_batch, plan_batches
+from evalpipe.store.landing import LANDED_ONLY
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 SAMPLES = SHARED / "samples"
@@ -41,10 +42,14 @@ class Read:
 
     def _table(self, name: str) -> pl.DataFrame:
         contract = getattr(raw, name.upper())
-        frames = [getattr(chunk, name) for chunk in self.chunks]
-        for frame in frames:
+        frames = []
+        for chunk in self.chunks:
+            frame = getattr(chunk, name)
             assert frame.columns[0] == "day"
+            if "copy" in frame.columns:  # the largest copy in its chunk
+                frame = frame.filter(pl.col("copy") == 0).drop(LANDED_ONLY[name])
             conform(contract, frame.drop("day"))
+            frames.append(frame)
         return pl.concat(frames)
 
     def _balance(self) -> None:
@@ -52,9 +57,10 @@ class Read:
         assert self.files.filter(pl.col("rows_read") != parts).is_empty()
         assert self.files["rows_quarantined"].sum() == self.quarantine.height
         for chunk in self.chunks:
-            sizes = chunk.steps.group_by("session_id").len().rows()
-            assert dict(sizes) == {k: n for k, n in chunk.sessions.select("session_id", "n_steps").rows() if n}
-            order = chunk.steps.select("session_id", "seq").rows()
+            sizes = chunk.steps.group_by("session_id", "copy").len().rows()
+            told = chunk.sessions.select("session_id", "copy", "n_steps").rows()
+            assert {(k, c): n for k, c, n in sizes} == {(k, c): n for k, c, n in told if n}
+            order = chunk.steps.select("session_id", "copy", "seq").rows()
             assert order == sorted(order)
 
     @property

@@ -88,6 +88,15 @@ def test_a_member_that_breaks_keeps_the_others(tmp_path: Path) -> None:
     assert read.quarantine.select("member", "code").rows() == [("bad.jsonl", "UNREADABLE_FILE")]
 
 
+def test_a_member_without_a_name_is_read_like_the_others(tmp_path: Path) -> None:
+    """It once stopped the landing of all files."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(""), "one")
+        archive.writestr("b.txt", "two")
+    assert members(path) == [("(damaged)", b"one", ""), ("b.txt", b"two", "")]
+
+
 def test_rows_of_parquet_are_read_as_lines(tmp_path: Path) -> None:
     table = pa.Table.from_pylist([{**dict.fromkeys({*LINES[0], *LINES[1]}), **line} for line in LINES])
     pq.write_table(table, tmp_path / "logs.parquet")

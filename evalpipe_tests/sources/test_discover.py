@@ -13,7 +13,7 @@ import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources import SourceFile, discover, fingerprint, plan_batches, reader_versions, registry
-from evalpipe_tests.sources.helpers import Claude, Read, lines, write
+from evalpipe_tests.sources.helpers import SAMPLES, Claude, Read, lines, write
 
 
 def test_files_below_folders_are_found_sorted_and_once(tmp_path: Path) -> None:
@@ -154,3 +154,43 @@ def test_every_source_stands_in_the_page_of_formats() -> None:
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
     listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     assert {reader.name for reader in registry.READERS} <= listed
+
+
+FIELDS = {
+    "user": "user_id", "workspace": "workspace", "release": "agent_release", "model": "model", "tokens": "input_tokens",
+    "cost": "logged_cost_usd", "end": "end_status_logged",
+}  # fmt: skip
+FIELDS_OF_STEPS = {"times of steps": "started_at", "exit codes": "exit_code"}
+WORDS = {"log", "inferred", "run", "no", "no steps"}
+
+
+def fields_table() -> dict[str, dict[str, str]]:
+    """Source to field to word, of the table in the page of formats."""
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    lines = page.split("## Which fields exist")[1].split("\n## ")[0].splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return {row[0].strip("`"): dict(zip(table[0][1:], row[1:], strict=True)) for row in table[1:]}
+
+
+def test_the_table_of_fields_has_a_row_for_every_source() -> None:
+    table = fields_table()
+    assert set(table) == {reader.name for reader in registry.READERS}
+    assert {word for row in table.values() for word in row.values()} <= WORDS
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample logs are not beside the repository")
+def test_fields_that_a_format_has_no_place_for_are_null_in_its_samples() -> None:
+    table = fields_table()
+    folders = [p for p in sorted(SAMPLES.iterdir()) if p.is_dir() and p.name not in ("labelled_signals", "pii_secrets")]
+    wrong = []
+    for folder in folders:
+        read = Read(folder)
+        for (source,), sessions in read.sessions.group_by("source"):
+            steps = read.steps.join(sessions.select("session_id"), on="session_id", how="semi")
+            told = [(f, sessions[c]) for f, c in FIELDS.items()] + [(f, steps[c]) for f, c in FIELDS_OF_STEPS.items()]
+            failed = steps.filter("is_error").height
+            wrong += [
+                (source, f) for f, values in told if table[str(source)][f] == "no" and values.null_count() < len(values)
+            ]
+            wrong += [(source, "failed calls")] if failed and table[str(source)]["failed calls"] == "no" else []
+    assert wrong == []

@@ -261,3 +261,10 @@ def test_the_zero_of_a_calendar_is_no_date_of_a_session_but_not_undated(tmp_path
     read = Read(write(tmp_path, {**SESSION, "started_at": at}, step(1, "user", text="go")))
     assert read.codes == ["DATE_OUT_OF_RANGE"] * 2
     assert read.sessions.is_empty()
+
+
+def test_what_is_cached_for_an_hour_is_told_apart(tmp_path: Path) -> None:
+    counts = ({"cache_write": 5, "cache_write_1h": 3}, {"input": 1, "cache_write_1h": -1}, None)
+    steps = [step(n, "agent", text="ok", tokens=tokens) for n, tokens in enumerate(counts)]
+    read = Read(write(tmp_path, SESSION, *steps))
+    assert read.rows("cache_write_tokens", "cache_write_1h_tokens") == [(5, 3), (None, None), (None, None)]

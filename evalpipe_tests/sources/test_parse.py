@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import hashlib
 import pickle
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import polars as pl
 import pytest
 
 from evalpipe.contracts.errors import QUARANTINE_CODES, EvalpipeError
-from evalpipe.sources import fingerprint, parse_batch, plan_batches
+from evalpipe.sources import chunk, fingerprint, parse_batch, plan_batches
 from evalpipe.sources.readers.claude_code import ClaudeParser
 from evalpipe.sources.registry import sniff
 from evalpipe_tests.sources.helpers import OPTIONS, Claude, Read, lines, tar, text, write
@@ -275,3 +277,28 @@ def test_the_collector_is_left_as_it_was(tmp_path: Path, is_on: bool) -> None:
         assert gc.isenabled() == is_on
     finally:
         (gc.enable if was_on else gc.disable)()
+
+
+def test_steps_stay_with_their_sessions_however_they_are_gathered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Sessions that do not come in the order of their ids, one of them twice, in many pieces.
+    for place, (session, n) in enumerate((("c", 2), ("a", 3), ("b", 1), ("b", 4), ("d", 1))):
+        c = Claude(session)
+        write(tmp_path, *[c.user(f"{session}{k}") for k in range(n)], name=f"{place}.jsonl")
+    monkeypatch.setattr(chunk, "_PIECE_VALUES", 1)
+    read = Read(tmp_path)
+    steps = read.steps.select("session_id", "seq", "text").rows()
+    told = [("a", 3), ("b", 4), ("c", 2), ("d", 1)]
+    assert steps == [(f"claude_code:{s}", k, f"{s}{k}") for s, n in told for k in range(n)]
+
+
+def test_reading_loads_no_pandas(tmp_path: Path) -> None:
+    path = write(tmp_path, Claude().user("go"))
+    code = (
+        "import sys; from pathlib import Path; from evalpipe.sources import fingerprint, parse_batch, plan_batches\n"
+        "from evalpipe_tests.sources.helpers import OPTIONS\n"
+        f"found = list(parse_batch(next(iter(plan_batches([fingerprint(Path({str(path)!r}))], 1))), OPTIONS))\n"
+        "sys.exit('pandas' in sys.modules or not found[0].steps.height)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalpipe.sources.times import normal_time, parse_time
+from evalpipe.sources.times import normal_time, parse_time, time_column
 
 NOON = "2026-01-05T12:00:00.000Z"
 
@@ -77,3 +78,24 @@ def test_every_unit_gives_the_same_moment(moment: datetime) -> None:
 def test_times_of_one_log_sort_as_they_run(moments: list[datetime]) -> None:
     written = [moment.isoformat(timespec="microseconds") for moment in moments]
     assert sorted(map(str, map(normal_time, written))) == [normal_time(text) for text in sorted(written)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["2026-01-05T10:00:00.123Z", None, "1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"],
+        ["2026-01-05T10:00:00.123456Z", "0001-01-01T00:00:00.000001Z"],
+        ["2026-01-05T10:00:00.123Z", "2026-01-05T10:00:00.123456Z"],
+        ["2026-02-30T10:00:00.123Z", "2026-01-05T10:00:00.123Z"],
+        ["2026-01-05T10:00:60.000Z", "2026-01-05T24:00:00.000Z", "2026-01-05T10:00:00,123Z"],
+        ["2026-01-05T10:00:00.12éZ", "x" * 24, "2026-01-05 10:00:00.123Z"],
+        ["2026-01-05T10:00:00.123Z" + "2", "026-01-05T10:00:00.123Z"],
+        [None, None],
+        [],
+    ],
+)
+def test_a_column_of_times_is_what_each_text_is(values: list[str | None]) -> None:
+    column = time_column("at", values)
+    assert column.dtype == pl.Datetime("us", "UTC")
+    assert column.name == "at"
+    assert column.to_list() == [None if value is None else parse_time(value) for value in values]

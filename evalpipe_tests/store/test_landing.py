@@ -14,7 +14,7 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store import files as files_module
-from evalpipe.store.landing import Landing, StagedBatch, group_stems, stage_chunk
+from evalpipe.store.landing import LANDED_ONLY, Landing, StagedBatch, group_stems, stage_chunk
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.winners import DayInput, LandedFile, version_key
 
@@ -51,9 +51,11 @@ def _land(
     sessions = [({**row, "file_id": name}, day) for name, rows in files.items() for row, day in rows]
     ledgers = [(_file(name, readers["s"], 1), rows[0][1] if rows else DAY) for name, rows in files.items()]
     tables: dict[str, pl.DataFrame] = {}
+    told = {"copy": pl.lit(0, pl.Int32()), "said_digest": pl.lit(None, pl.String())}
     for table in ("sessions", "steps", "quarantine", "files"):
         rows = {"sessions": sessions, "files": ledgers}.get(table, [])
         frame = render.frame(TABLES[f"raw.{table}"], [row for row, _ in rows])
+        frame = frame.with_columns(**{name: told[name] for name in LANDED_ONLY.get(table, ())})
         tables[table] = frame.insert_column(0, pl.Series("day", [day for _, day in rows], dtype=pl.Date))
     batch = digest_of([sorted(files), dict(readers)])
     folder = landing.staging_folder(batch)
@@ -70,7 +72,7 @@ def landing(tmp_path: Path) -> Landing:
 
 def _winners(landing: Landing) -> dict[date, list[str]]:
     return {
-        day: sorted(itertools.chain.from_iterable(item.winners.values()))
+        day: sorted(session for session, _ in itertools.chain.from_iterable(item.winners.values()))
         for day, item in landing.day_inputs().items()
         if any(item.winners.values())
     }
@@ -80,7 +82,7 @@ def _winning(landing: Landing, column: str) -> list[object]:
     item = landing.day_inputs()[DAY]
     stem = next(stem for stem, ids in item.winners.items() if ids)
     data = pl.read_parquet(landing.path(DAY, stem, "sessions"))
-    return data.filter(pl.col("session_id").is_in(list(item.winners[stem])))[column].to_list()
+    return data.filter(pl.col("session_id").is_in([one for one, _ in item.winners[stem]]))[column].to_list()
 
 
 def _counted(item: DayInput) -> list[str]:
@@ -183,7 +185,7 @@ def test_the_receipt_of_a_day_changes_with_what_counts_in_it_and_with_nothing_el
     _land(landing, {"short": [COPIES["short"]]})
     after = landing.day_inputs()[DAY]
     assert after.digest != before.digest, "one more file is counted"
-    assert [ids for ids in after.winners.values() if ids] == [("a",)]
+    assert [ids for ids in after.winners.values() if ids] == [(("a", 0),)]
     _land(landing, {"long": [(_session("a", 4, "d4", DAY), DAY)]}, readers={**READERS, "s": "0"})
     assert landing.day_inputs()[DAY].digest == after.digest, "an older parse of a file that is there"
 

@@ -376,7 +376,7 @@ def test_the_queries_of_the_documentation_run(house: Warehouse, tmp_path: Path) 
     text = (Path(__file__).resolve().parents[2] / "docs" / "warehouse.md").read_text("utf-8")
     blocks = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL) + re.findall(r'evalpipe sql "(.*?)"', text)
     models = [block for block in blocks if block.startswith("-- description")]
-    assert (len(blocks), len(models)) == (8, 1)
+    assert (len(blocks), len(models)) == (10, 1)
     for block in blocks:
         if block not in models:
             house.query(block)

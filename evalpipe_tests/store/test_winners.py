@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalpipe.store.manifest import digest_of
-from evalpipe.store.winners import DayInput, Entry, LandedFile, LandedPart, choose
+from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose
 
 DAY = date(2026, 1, 5)
+AT = datetime(2026, 1, 5, 10, tzinfo=UTC)
 #: Sessions that each file holds, with their messages: files share sessions, some copies are equal.
 HELD = {
     "f1": {"s": 3, "t": 1},
@@ -32,24 +33,20 @@ class Batch:
 
 
 def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
-    """What landing makes of a batch: one chunk, which keeps the first of equal copies of a session."""
+    """What landing makes of a batch: one chunk, which numbers the copies of a session."""
     name = digest_of([batch.files, batch.version, batch.salt])
-    kept: dict[str, tuple[int, str]] = {}
-    for file in batch.files:
-        for session, n in HELD[file].items():
-            if session not in kept or kept[session][0] < n:
-                kept[session] = (n, file)
-    rows = {"sessions": len(kept), "files": len(batch.files)}
+    held = [(session, n, file) for file in batch.files for session, n in HELD[file].items()]
+    rows = {"sessions": len(held), "files": len(batch.files)}
     part = LandedPart(f"{name}-0000", DAY, rows, 1, tuple(sorted(batch.files)))
     files = tuple(LandedFile(file, 1) for file in batch.files)
     copies = pl.DataFrame(
-        [(name, DAY, part.stem, s, file, str(batch.version), n, f"c{n}") for s, (n, file) in kept.items()],
-        schema={
-            "batch": pl.String, "day": pl.Date, "stem": pl.String, "session_id": pl.String, "file_id": pl.String,
-            "reader_version": pl.String, "n_messages": pl.Int32, "content_digest": pl.String,
-        },
+        [
+            (name, DAY, part.stem, s, int(file[1]), "r", file, str(batch.version), n, f"c{n}", None, 1, AT, AT, True)
+            for s, n, file in held
+        ],
+        schema={"batch": pl.String(), "day": pl.Date(), "stem": pl.String(), **COPY_SCHEMA},
         orient="row",
-    )  # fmt: skip
+    )
     return Entry(name, {"r": str(batch.version)}, DAY, files, (part,)), copies
 
 
@@ -77,7 +74,9 @@ def test_every_file_and_every_session_counts_exactly_once(batches: list[Batch]) 
     landed = {file for batch in batches for file in batch.files}
     assert Counter(file for files in day.files.values() for file in files) == dict.fromkeys(landed, 1)
     sessions = {session for file in landed for session in HELD[file]}
-    assert Counter(s for ids in day.winners.values() for s in ids) == dict.fromkeys(sessions, 1)
+    assert Counter(s for ids in day.winners.values() for s, _ in ids) == dict.fromkeys(sessions, 1)
+    # Every copy in a parse that counts is either the session or listed as a copy of it.
+    assert sum(map(len, day.winners.values())) + len(day.copies) == sum(len(HELD[file]) for file in landed)
     newest = {file: max(b.version for b in batches if file in b.files) for file in landed}
     version_of = {_entry(b)[0].parts[0].stem: b.version for b in batches}
     assert all(version_of[stem] == newest[file] for stem, files in day.files.items() for file in files)

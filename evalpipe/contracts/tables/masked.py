@@ -53,6 +53,15 @@ FILES = Table(
     columns=(*raw.FILES.without("source_file", "member"), _MEMBER),
 )
 
+COPIES = Table(
+    layer="masked",
+    name="copies",
+    grain="one row a copy of a session that does not count",
+    meaning=raw.COPIES.meaning,
+    sort=raw.COPIES.sort,
+    columns=raw.COPIES.columns,
+)
+
 REDACTIONS = Table(
     layer="masked",
     name="redactions",
@@ -73,4 +82,4 @@ REDACTIONS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, REDACTIONS)
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS)

@@ -45,7 +45,7 @@ SESSIONS = Table(
     layer="raw",
     name="sessions",
     grain="one row a session",
-    meaning="Sessions as logged, one copy each: the copy with the most distinct messages wins.",
+    meaning="Sessions as logged, one copy each: docs/formats.md says which copy counts.",
     sort=("session_id",),
     columns=(
         Column("session_id", S, "Id of the conversation as logged, prefixed by the source.", nullable=False, key=True, sensitivity=PSEUDONYM, timing=PRE),
@@ -168,4 +168,30 @@ FILES = Table(
     ),
 )  # fmt: skip
 
-TABLES = (SESSIONS, STEPS, QUARANTINE, FILES)
+#: Why a copy of a session does not count.
+COPY_RULES = (
+    "same_session",  # another copy under the same id is larger
+    "same_id",  # another source carries the same id
+    "same_words",  # another source logs the same words at the same time
+)
+
+COPIES = Table(
+    layer="raw",
+    name="copies",
+    grain="one row a copy of a session that does not count",
+    meaning="Copies that were read and are no session of their own, with the session that counts for them.",
+    sort=("session_id", "copy"),
+    columns=(
+        Column("session_id", S, "Session that the copy is of, by its own id.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("copy", I32, "Rank among the copies under this id; 0 is the largest.", nullable=False, key=True, low=0),
+        Column("source", S, "Reader that produced the copy.", nullable=False),
+        Column("file_id", S, "Digest of the file that holds the copy; joins files.", nullable=False, sensitivity=PSEUDONYM),
+        Column("rule", S, "Why the copy does not count.", nullable=False, values=COPY_RULES),
+        Column("n_messages", I32, "Distinct messages of the copy.", nullable=False, low=0),
+        Column("counted_session_id", S, "Session that counts for it; joins sessions.", nullable=False, sensitivity=PSEUDONYM),
+        Column("counted_source", S, "Reader of the session that counts.", nullable=False),
+        Column("counted_n_messages", I32, "Distinct messages of the session that counts.", nullable=False, low=0),
+    ),
+)  # fmt: skip
+
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evalpipe.masking.validators import keyvalue, network, numbers, people, secrets
+from evalpipe.masking.validators import keyvalue, naming, network, numbers, people, places, secrets
 from evalpipe.masking.validators.base import Facts, Found, text
 
 SpanValidator = Callable[[bytes, int, int, Facts], Found | None]
@@ -23,15 +23,22 @@ def accept(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 SPAN: dict[str, SpanValidator] = {
     "none": accept,
     "token": secrets.token,
-    "header_value": keyvalue.header_value,
-    "random_token": keyvalue.random_token,
+    "header_value": places.header_value,
+    "random_token": places.random_token,
     "flag_value": keyvalue.flag_value,
     "prose_secret": keyvalue.prose_secret,
+    "quoted_secret": places.quoted_secret,
+    "basic_pair": places.basic_pair,
+    "vendor": secrets.vendor,
     "home_user": people.home_user,
     "user": people.user,
     "person": people.person,
     "person_loose": people.person_loose,
     "person_cue": people.person_cue,
+    "person_part": naming.person_part,
+    "person_uncased": naming.person_uncased,
+    "user_key": naming.user_key,
+    "user_odd": naming.user_odd,
     "address": people.address,
     "card": numbers.card,
     "card_cue": numbers.card_cue,
@@ -40,6 +47,9 @@ SPAN: dict[str, SpanValidator] = {
     "cpf": numbers.cpf,
     "ssn": numbers.ssn,
     "id_value": numbers.id_value,
+    "id_code": numbers.id_code,
+    "pin": numbers.pin,
+    "btc": numbers.btc,
     "plate": numbers.plate,
     "phone_international": numbers.phone_international,
     "phone_national": numbers.phone_national,
@@ -59,9 +69,18 @@ HIT: dict[str, HitValidator] = {
     "echo_pipe": secrets.echo_pipe,
     "k8s_data": secrets.k8s_data,
     "base64_run": secrets.base64_run,
+    "call_credentials": places.call_credentials,
+    "cli_secret": places.cli_secret,
+    "chpasswd": places.chpasswd,
+    "column_secret": places.column_secret,
+    "code_list": places.code_list,
+    "kv_named": places.kv_named,
     "kv_password": keyvalue.kv_password,
     "kv_secret": keyvalue.kv_secret,
+    "kv_key": keyvalue.kv_key,
     "email": people.email,
+    "person_before": naming.person_before,
+    "passwd_user": naming.passwd_user,
     "prompt": people.prompt,
     "prompt_host": people.prompt_host,
     "url_user": people.url_user,

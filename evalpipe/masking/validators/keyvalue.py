@@ -31,6 +31,13 @@ _NOT_A_VALUE = re.compile(
 _INSIDE_PLACEHOLDER = re.compile(
     rb"\.\.\.|\*\*\*|<|>|\$\{|\{\{|xxxx|_HERE|-here|PLACEHOLDER|REDACTED|\[redacted|%s|\$\(", re.IGNORECASE
 )
+_HEX = re.compile(rb"[0-9a-fA-F]{16,128}\Z")
+#: Words of keys whose value opens something even where it looks like a digest.
+_OPENS = frozenset(
+    {"write", "admin", "app", "account", "shared", "client", "server", "subscription", "search", "hmac", "cipher"}
+    | {"aes", "fernet", "base", "secret", "license"}
+)
+_JOINTS = re.compile(rb"[^A-Za-z0-9]+")
 _VARIABLE = re.compile(rb"[$%!@#*][\w({]")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
@@ -50,11 +57,11 @@ def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     key, start, stop, quoted = place
     value = v[start:stop]
     more = stop if quoted else _with_separators(v, stop)
-    if len(value) >= 3 and not _is_placeholder(value, facts) and _is_password(value, key, v, end, quoted=quoted):
+    if len(value) >= 3 and not is_placeholder(value, facts) and _is_password(value, key, v, end, quoted=quoted):
         return [(start, more, "")]
     # In a file of variables all up to the next space is the value: p&ssw0rd1.
     is_variable = more > stop and v[end - 1 : end] == b"=" and _is_environment(key)
-    if is_variable and not _is_placeholder(v[start:more], facts) and _is_mixed(v[start:more]):
+    if is_variable and not is_placeholder(v[start:more], facts) and is_mixed(v[start:more]):
         return [(start, more, "")]
     return None
 
@@ -73,7 +80,8 @@ def _with_separators(v: bytes, stop: int) -> int:
     return stop
 
 
-def _is_mixed(value: bytes) -> bool:
+def is_mixed(value: bytes) -> bool:
+    """Whether a value of six bytes or more holds digits and letters."""
     return len(value) >= 6 and bool(_DIGIT.search(value)) and bool(_LETTER.search(value))
 
 
@@ -101,10 +109,10 @@ def kv_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     key, start, stop, quoted = place
     value = v[start:stop]
-    words = _words(key)
+    words = words_of(key)
     if words and words[-1] == "pin":
         return [(start, stop, "")] if value.isdigit() and 4 <= len(value) <= 8 else None
-    if len(value) < 6 or _is_placeholder(value, facts):
+    if len(value) < 6 or is_placeholder(value, facts):
         return None
     if not quoted and words[-1:] == ["token"] and _is_grant(value, words, v[end - 2 - len(key.encode()) : end]):
         return [(start, stop, "")]
@@ -127,8 +135,8 @@ def _is_grant(value: bytes, words: list[str], cue: bytes) -> bool:
         return True
     if not value.replace(b"-", b"").isalnum() or _FILE.match(value):
         # Names of variables are joined by underscores and dots.
-        return is_query and len(value) >= 20 and _is_mixed(value) and not value.islower() and b"(" not in value
-    if _is_mixed(value):
+        return is_query and len(value) >= 20 and is_mixed(value) and not value.islower() and b"(" not in value
+    if is_mixed(value):
         return len(value) >= (8 if is_query and is_named else 16)
     return is_named and b"-" not in value and len(value) >= (16 if is_query else 20) and not value.isupper()
 
@@ -156,6 +164,28 @@ def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> boo
     return len(value) >= 10 or strong
 
 
+def kv_key(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """Value of some other key than those of :func:`kv_secret`: it must look drawn at random."""
+    place = _place(v, end, facts)
+    if place is None or is_placeholder(v[place[1] : place[2]], facts):
+        return None
+    key, start, stop, _ = place
+    # A digest under a key of its own is the rule in databases: cache keys, keys of objects.
+    if _HEX.match(v, start, stop) and not _is_environment(key) and _OPENS.isdisjoint(words_of(key)):
+        return None
+    return [(start, stop, "")] if is_random(v[start:stop]) else None
+
+
+def is_random(value: bytes) -> bool:
+    """Whether a value looks drawn at random: long, and no chain of words, numbers and dates."""
+    if b" " in value or _FILE.match(value) or sum(c in b"0123456789" for c in value) < 2:
+        return False
+    if any(len(part) >= 16 and is_mixed(part) for part in _JOINTS.split(value)):
+        return True
+    has_cases = any(0x41 <= c <= 0x5A for c in value) and any(0x61 <= c <= 0x7A for c in value)
+    return len(value) >= 24 and has_cases and value.count(b".") + value.count(b" ") == 0
+
+
 def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | None:
     """(key, start, end, is_quoted) of the value, or nothing if key or syntax rule one out."""
     sep = v[end - 1]
@@ -164,7 +194,7 @@ def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | Non
     if sep == 0x3D and v[end : end + 1] in (b"=", b"~"):
         return None
     key = _key_before(v, end)
-    if key is None or _is_metadata(key, facts):
+    if key is None or is_metadata(key, facts):
         return None
     lead = _LEAD.match(v, end)
     assert lead is not None  # every part of the pattern is optional
@@ -210,7 +240,8 @@ def _closing(v: bytes, start: int, quote: bytes) -> int | None:
     return stop
 
 
-def _words(key: str) -> list[str]:
+def words_of(key: str) -> list[str]:
+    """Words of a key in any spelling: ``apiKey``, ``API_KEY``, ``api-key``."""
     return [w.lower() for w in _WORDS.findall(key)]
 
 
@@ -218,8 +249,9 @@ def _is_environment(key: str) -> bool:
     return key.isupper() or any(part.isupper() and "_" in part for part in key.split("."))
 
 
-def _is_metadata(key: str, facts: Facts) -> bool:
-    words = _words(key)
+def is_metadata(key: str, facts: Facts) -> bool:
+    """Whether a key names a property rather than a secret: ``max_tokens``, ``public_key``."""
+    words = words_of(key)
     if not words:
         return False
     cue = 2 if words[-1] in ("key", "id", "code") and len(words) > 1 else 1
@@ -228,7 +260,8 @@ def _is_metadata(key: str, facts: Facts) -> bool:
     return bool(before and before[0] in prefixes) or (cue == 2 and words[-2] in prefixes)
 
 
-def _is_placeholder(value: bytes, facts: Facts) -> bool:
+def is_placeholder(value: bytes, facts: Facts) -> bool:
+    """Whether a value stands for another one that is filled in elsewhere."""
     # A bang, a dollar or a hash may also begin a real password: then no name follows it.
     is_odd = value[:1] in b"$!#@%*" and len(value) >= 8 and _DIGIT.search(value) and not _VARIABLE.match(value)
     if not is_odd and (_NOT_A_VALUE.match(value) or _INSIDE_PLACEHOLDER.search(value)):
@@ -240,7 +273,7 @@ def _is_placeholder(value: bytes, facts: Facts) -> bool:
 def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """Value after a command-line flag such as ``--password``."""
     value = v[start:end].rstrip(b"\"'`\\),;")
-    if value[:1] == b"-" or _is_placeholder(value, facts) or len(value) < 4:
+    if value[:1] == b"-" or is_placeholder(value, facts) or len(value) < 4:
         return None
     if value.isalpha() and len(value) < 16 and v[start - 1 : start] == b" ":
         # "the --password flag": a plain short word after the flag is prose.
@@ -251,24 +284,8 @@ def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 def prose_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """Value after "my password is" and its like: must hold a digit and a letter."""
     value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0].rstrip(b".!?:")
-    if len(value) < 6 or _is_placeholder(value, facts) or not (_DIGIT.search(value) and _LETTER.search(value)):
+    if len(value) < 6 or is_placeholder(value, facts) or not (_DIGIT.search(value) and _LETTER.search(value)):
         return None
     if _FILE.match(value) or b"(" in value or b"=" in value[:-2]:
-        return None
-    return start, start + len(value), ""
-
-
-def header_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """Credential of an Authorization header."""
-    value = v[start:end]
-    if _is_placeholder(value, facts) or (value.isalpha() and len(value) < 20):
-        return None
-    return start, end, ""
-
-
-def random_token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """A long credential without other cue than "Bearer": needs digits, not a path or a word chain."""
-    value = v[start:end].rstrip(b".")
-    if _is_placeholder(value, facts) or sum(c in b"0123456789" for c in value) < 2 or b"/" in value[:1]:
         return None
     return start, start + len(value), ""

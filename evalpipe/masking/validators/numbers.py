@@ -6,9 +6,10 @@ issuer tables, which are data (``numbers_plans.toml``).
 
 from __future__ import annotations
 
+import hashlib
 import re
 
-from evalpipe.masking.validators.base import ALNUM, WORD, Facts, Found, text
+from evalpipe.masking.validators.base import ALNUM, WORD, Facts, Found, text, touches_right
 
 _NON_DIGIT = re.compile(rb"[^0-9]+")
 _DATE = re.compile(
@@ -131,6 +132,40 @@ def id_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if before in ALNUM or after in WORD or (after == 0x2E and v[end + 1 : end + 2].isdigit()):
         return None
     return start, end, _digits(v[start:end])
+
+
+def id_code(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """An id of letters and digits that its cue names: at least five digits, and free edges."""
+    value = v[start:end]
+    if sum(c in b"0123456789" for c in value) < 5 or (v[end - 1 : end] != b")" and touches_right(v, end)):
+        return None
+    return None if v[start - 1 : start].isalnum() and start else (start, end, text(value).upper())
+
+
+def pin(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A one-time code or PIN: no part of a number, a time or a date, and no year."""
+    before, after = v[start - 1] if start else 0x20, v[end] if end < len(v) else 0x20
+    if before in ALNUM or before in b".-/" or after in WORD:
+        return None
+    if after in b".-:/" and v[end + 1 : end + 2].isdigit():
+        return None
+    return None if end - start == 4 and v[start : start + 2] in (b"19", b"20") else (start, end, "")
+
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def btc(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A base58check address: 25 bytes whose last four are a double SHA-256 (Bitcoin Core, base58.cpp)."""
+    value = v[start:end].decode()
+    number = 0
+    for char in value:
+        number = number * 58 + _BASE58.index(char)
+    if number >= 1 << 200 or touches_right(v, end):
+        return None
+    whole = number.to_bytes(25, "big")
+    check = hashlib.sha256(hashlib.sha256(whole[:21]).digest()).digest()[:4]
+    return (start, end, value) if check == whole[21:] else None
 
 
 def plate(v: bytes, start: int, end: int, facts: Facts) -> Found | None:

@@ -13,7 +13,7 @@ from evalpipe.masking.validators.base import WORD, Facts, Found, align_right, te
 _LOCAL = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 #: Second and lead bytes of Latin letters with marks (U+00C0 to U+024F); CJK bytes begin at E3.
 _LATIN = re.compile(rb"(?:[A-Za-z0-9._%+\-]|[\xc3-\xc9][\x80-\xbf]){1,64}\Z")
-_LABEL = rb"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?"
+_LABEL = rb"[A-Za-z0-9](?:(?:[A-Za-z0-9-]|[\xc3-\xc9][\x80-\xbf]){0,62}[A-Za-z0-9])?"
 _DOMAIN = re.compile(_LABEL + rb"(?:\." + _LABEL + rb"){1,8}")
 _ESCAPE = re.compile(rb"u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf]")
 _EXTENSION = re.compile(
@@ -23,8 +23,13 @@ _PATH_BEFORE = re.compile(rb"[^\s\"'`<>|(,;=\[]{0,160}\Z")
 _CUT = re.compile('[，。、；：！？（）()"“”「」|\n\t]|[,;:!?]|\\.(?:\\s|$)')
 _CJK_END = re.compile(r"(?:と申します|と言います|といいます|です|입니다|이라고|라고|님|先生|女士|小姐|同学)")
 _ENTITY_JUNK = re.compile(r"[\d_@#/\\{}\[\]<>=+*^~`$%&]")
-_NO_ADDRESS = re.compile(r"0x|https?:|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}")
+_NO_ADDRESS = re.compile(
+    r"0x|https?:|/|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}|(?:version|line) \d|[\w-]+\.[\w-]+\.[a-z]{2}"
+)
 _ASIAN = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
+#: One of these stands in any Chinese, Japanese or Korean address: city, street, number, floor.
+_ASIAN_PLACE = re.compile("[省市区县縣區路街道巷弄号號室栋樓楼村镇鎮乡鄉州府郡町丁番都県시구동로길읍면도리]")
+_NO_LOGIN = ("service_accounts", "system_accounts", "role_mailboxes")
 _ADDRESS_DIGIT = re.compile(r"\d")
 _UPPER_WORD = re.compile(r"[^\W\d_]+(?:['’.\-][^\W\d_]+)*\.?")
 
@@ -54,7 +59,7 @@ def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     if _is_userinfo(v, start):
         return None
-    return [(start, stop, f"{local}@{domain.group().decode().lower()}")]
+    return [(start, stop, f"{local}@{text(domain.group()).lower()}")]
 
 
 def _off_escape(v: bytes, start: int, at: int) -> int:
@@ -114,7 +119,7 @@ def user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     value = v[start:end].rstrip(b".-")
     end = start + len(value)
     name = text(value).lower()
-    if len(name) < 2 or name in facts.words["service_accounts"] or name in facts.words["role_mailboxes"]:
+    if len(name) < 2 or any(name in facts.words[stop] for stop in _NO_LOGIN):
         return None
     if v[end : end + 1] in (b"(", b"$", b"{") or _EXTENSION.search(name):
         return None
@@ -156,13 +161,15 @@ def url_user(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     return [found] if found else None
 
 
-def _trim_name(raw: str) -> str:
+def trim_name(raw: str) -> str:
+    """A name without what a sentence or a record puts around it."""
     cut = _CUT.search(raw)
     raw = raw[: cut.start()] if cut else raw
     return raw.strip(" \t'\"*_.-")
 
 
-def _place(v: bytes, start: int, end: int, name: str) -> Found:
+def place(v: bytes, start: int, end: int, name: str) -> Found:
+    """Where a name stands between two offsets, and its canonical form."""
     inside = v.find(name.encode(), start, end + 4)
     return inside, inside + len(name.encode()), " ".join(name.casefold().split())
 
@@ -190,41 +197,41 @@ def _capitals(name: str, facts: Facts) -> list[str]:
 
 def person(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A whole field that holds a name: two to five title-case words, or two to six Asian characters."""
-    name = _trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
+    name = trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
     if not name or _ENTITY_JUNK.search(name) or name.lower() in facts.words["not_people"]:
         return None
     if _is_asian(name):
         name = _CJK_END.split(name)[0]
-        return _place(v, start, end, name) if 2 <= len(name) <= 8 and _is_asian_name(name, facts) else None
+        return place(v, start, end, name) if 2 <= len(name) <= 8 and is_asian_name(name, facts) else None
     words = _capitals(name, facts)
     if not 2 <= len(words) <= 5 or len(words) != len(name.split()) or words[0].lower() in facts.words["not_people"]:
         return None
-    return _place(v, start, end, name)
+    return place(v, start, end, name)
 
 
 def person_loose(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A configured author name: one word is enough, because the place says that it names somebody."""
-    name = _trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
+    name = trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
     stop = facts.words["not_people"] | facts.words["service_accounts"] | facts.words["not_names"]
     name = re.split(r" (?:commit|&&|-c|;|\|)", name)[0].strip()
     if len(name) < 3 or not name[:1].isalnum() or "(" in name or {name.lower(), name.split()[0].lower()} & stop:
         return None
-    return _place(v, start, end, name)
+    return place(v, start, end, name)
 
 
 def person_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A name that somebody introduces: the leading title-case words behind the cue."""
-    raw = _trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
+    raw = trim_name(text(v[start : align_right(v, end)]).replace("�", ""))
     if _is_asian(raw):
         name = _CJK_END.split(raw.split(" ")[0])[0]
-        return _place(v, start, end, name) if 2 <= len(name) <= 4 and _is_asian_name(name, facts) else None
+        return place(v, start, end, name) if 2 <= len(name) <= 4 and is_asian_name(name, facts) else None
     words = _capitals(raw, facts)
     if not 2 <= len(words) <= 5:
         return None
-    return _place(v, start, end, " ".join(words))
+    return place(v, start, end, " ".join(words))
 
 
-def _is_asian_name(name: str, facts: Facts) -> bool:
+def is_asian_name(name: str, facts: Facts) -> bool:
     """Frequent family names decide whether a few characters are a Chinese, Japanese or Korean name."""
     if not re.fullmatch(r"[぀-ヿ一-鿿가-힣々·・ ]+", name):
         return False
@@ -232,7 +239,7 @@ def _is_asian_name(name: str, facts: Facts) -> bool:
         return name[0] in facts.words["family_names_ko"] and len(name) <= 4
     if any("぀" <= c <= "ヿ" for c in name):
         return False
-    if name[0] in facts.words["family_names_zh"]:
+    if name[0] in facts.words["family_names_zh"] or name[:2] in facts.words["family_names_zh_long"]:
         return True
     return 3 <= len(name) <= 5 and name[:2] in facts.words["family_names_ja"]
 
@@ -240,8 +247,10 @@ def _is_asian_name(name: str, facts: Facts) -> bool:
 def address(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A postal address behind its cue: a digit, and words or Asian characters enough."""
     raw = text(v[start : align_right(v, end)]).replace("�", "")
-    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|\. ", raw)[0].rstrip(" ,.")
+    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|(?<=\w{4})\. ", raw)[0].rstrip(" ,.")
     if not _ADDRESS_DIGIT.search(raw) or _NO_ADDRESS.match(raw) or "@" in raw:
+        return None
+    if _is_asian(raw) and not _ASIAN_PLACE.search(raw):
         return None
     if not _is_asian(raw) and (len(raw.split()) < 3 or not re.search(r"[^\W\d_]{3}", raw)):
         return None

@@ -48,6 +48,14 @@ def token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     return start, start + len(trimmed), ""
 
 
+def vendor(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A token of a family whose prefix could be the beginning of a name: its body holds digits."""
+    found = token(v, start, end, facts)
+    if found is None or sum(c in b"0123456789" for c in v[start + 5 : found[1]]) < 2:
+        return None
+    return found
+
+
 def aws_pair(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """The secret keys that stand bare within a line or two of an access key id, which ends behind ``end``."""
     found = [
@@ -73,12 +81,12 @@ def pem(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     line = v.find(b"-----", end, end + 40)
     if line < 0:
         return None
-    stop = v.find(b"-----END", line + 5, line + 16384)
+    another = v.find(b"-----BEGIN", line + 5, line + 16384)
+    stop = v.find(b"-----END", line + 5, another if another >= 0 else line + 16384)
     if stop >= 0:
         close = v.find(b"-----", stop + 8, stop + 60)
         return [(begin, close + 5 if close >= 0 else min(len(v), stop + 60), "")]
     # Cut short: the body ends where another block begins.
-    another = v.find(b"-----BEGIN", line + 5, line + 16384)
     body = _PEM_BODY.match(v, line + 5, another if another >= 0 else len(v))
     assert body is not None  # the pattern may be empty
     return [(begin, body.end(), "")] if body.end() - line > 45 else None

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from evalpipe.sources.readers.base import Record, json_text
+from evalpipe.sources.readers.resent import Items, Texts
 from evalpipe.sources.readers.span_values import loads_text, nest
 from evalpipe.sources.readers.values import text_of
 
@@ -71,7 +72,13 @@ def read_messages(value: object, role: str) -> list[Message]:
     Returns:
         Messages in order; empty where the value holds none that can be told.
     """
+    if type(value) is str and value[:1] == "[":
+        return TEXTS.read(value, role)
     return list(_read(loads_text(value), role, 0))
+
+
+def _read_list(items: list[Any], role: str) -> list[Message]:
+    return list(_read(items, role, 0))
 
 
 def _read(value: Any, role: str, depth: int) -> Iterator[Message]:
@@ -81,7 +88,7 @@ def _read(value: Any, role: str, depth: int) -> Iterator[Message]:
         yield from _plain(value, role)
     elif type(value) is list:
         for item in value:
-            yield from _read(item, role, depth + 1)
+            yield from ITEMS.read(item, role, depth + 1) if type(item) is dict else _read(item, role, depth + 1)
     elif type(value) is dict:
         yield from _of_dict(value, role, depth)
 
@@ -98,6 +105,8 @@ def _plain(text: str, role: str) -> Iterator[Message]:
 
 
 def _of_dict(value: Record, role: str, depth: int) -> Iterator[Message]:
+    if depth > _MAX_DEPTH:
+        return
     if any("." in key for key in value):
         value = nest(value)
     kwargs, kind = value.get("kwargs"), value.get("id")
@@ -271,3 +280,7 @@ def _call(value: Any) -> Call | None:
     arguments = next((body[key] for key in ("arguments", "args", "input") if body.get(key) is not None), None)
     call_id = text_of(value.get("id")) or text_of(value.get("call_id")) or text_of(value.get("toolUseId"))
     return Call(call_id, name, json_text(arguments))
+
+
+ITEMS: Items[Message] = Items(_of_dict)
+TEXTS: Texts[Message] = Texts(_read_list)

@@ -54,7 +54,7 @@ _INTS = frozenset({int})
 _CALL_FIELDS = frozenset({
     "name", "arguments", "output", "exit_code", "is_error", "started_at", "ended_at", "first_token_ms",
 })  # fmt: skip
-_NO_TOKENS = (None,) * 5
+_NO_TOKENS = (None,) * 6
 OpenCalls = dict[tuple[str, str], Row]
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT_FIELDS = (
@@ -210,8 +210,8 @@ def _tokens(value: object) -> tuple[int | None, ...]:
     counts: tuple[Any, ...] = tuple(map(value.get, _TOKENS))
     # One look at all types together: what is not a plain count goes the long way.
     if _INTS.issuperset(map(type, counts)) and min(counts) >= 0 and max(counts) < 2**53:
-        return counts
-    return tuple(map(count, counts))
+        return (*counts, count(value.get("cache_write_1h")))
+    return (*map(count, counts), count(value.get("cache_write_1h")))
 
 
 def _end(record: Record, session: Session, _: OpenCalls) -> str:
@@ -241,7 +241,7 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="3",
+    version="4",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,

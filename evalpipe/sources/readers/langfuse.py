@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, NOT_A_RECORD, Reader, Record, json_readers
@@ -99,7 +100,12 @@ class LangfuseParser(SpanParser):
 
 def _snake(value: Record) -> Record:
     """Names of the interface as those of the blob export."""
-    return {_WORD.sub("_", key).lower() if not key.isupper() else key: member for key, member in value.items()}
+    return {_snake_name(key): member for key, member in value.items()}
+
+
+@lru_cache(1024)
+def _snake_name(key: str) -> str:
+    return _WORD.sub("_", key).lower() if not key.isupper() else key
 
 
 def _root(trace: Record, trace_id: str) -> Span:

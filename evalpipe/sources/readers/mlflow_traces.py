@@ -27,6 +27,7 @@ _TOKENS = (
 _STATE_ERROR = ("ERROR", "STATUS_CODE_ERROR")
 _STATE_OK = ("OK", "STATUS_CODE_OK")
 _RELEASE = ("mlflow.modelId", "mlflow.source.git.commit")
+_WHOLE = ("mlflow.spanInputs", "mlflow.spanOutputs")
 _MODEL = ("mlflow.llm.model", "mlflow.chat.model", "gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 
 
@@ -65,8 +66,8 @@ def _parts(record: Record) -> tuple[Any, Any]:
 def _span(record: Record, trace_id: str) -> Span:
     get = record.get
     raw = get("attributes")
-    flat = flatten({key: loads_text(value) for key, value in raw.items()}) if type(raw) is dict else {}
     inside = raw if type(raw) is dict else {}
+    flat = flatten({key: loads_text(value) for key, value in inside.items() if key not in _WHOLE})
     status = get("status")
     code = status.get("code") if type(status) is dict else get("status_code")
     context = get("context")
@@ -82,15 +83,16 @@ def _span(record: Record, trace_id: str) -> Span:
         is_error=True if code in _STATE_ERROR else False if code in _STATE_OK else None,
     )
     # Inputs and outputs are read whole, not by their dotted names, and text stays as it was.
-    whole = {key: unquoted(inside[key]) for key in ("mlflow.spanInputs", "mlflow.spanOutputs") if key in inside}
+    whole = {key: unquoted(inside[key]) for key in _WHOLE if key in inside}
     fill(span, {**flat, **whole}, get("events"))
     if span.kind == "llm" or span.kind == "agent":
         used = loads_text(inside.get("mlflow.chat.tokenUsage"))
         if type(used) is dict:
             span.tokens = usage(*[count(used.get(key)) for key in _TOKENS])
-        given = loads_text(whole.get("mlflow.spanInputs"))
-        asked = given.get("model") if type(given) is dict else None
-        span.model = span.model or next((m for key in _MODEL if (m := text_of(flat.get(key)))), None) or text_of(asked)
+        span.model = span.model or next((m for key in _MODEL if (m := text_of(flat.get(key)))), None)
+        if span.model is None:
+            given = loads_text(whole.get("mlflow.spanInputs"))
+            span.model = text_of(given.get("model")) if type(given) is dict else None
         offered = loads_text(inside.get("mlflow.chat.tools"))
         span.tools = span.tools or tool_names(offered)
     if type(status) is dict:

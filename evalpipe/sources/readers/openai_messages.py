@@ -56,15 +56,15 @@ def add_messages(session: Session, messages: list[Record]) -> None:
     """
     open_calls: dict[str, Row] = {}
     for position, message in enumerate(messages):
-        at = normal_time(message.get("timestamp"))
-        if at is not None:
+        at = message.get("timestamp")
+        if at is not None and (at := normal_time(at)) is not None:
             session.see(at)
-        role = message["role"]
-        text = block_text(message.get("content"))
-        add = _ROLES.get(role)
+        add = _ROLES.get(message["role"])
         if add is not None:
+            content = message.get("content")
+            text = content if type(content) is str else block_text(content)
             add(session, message, str(position), text, at, open_calls)
-        session.n_messages += 1
+    session.n_messages += len(messages)
     for row in open_calls.values():
         row[ERROR] = "no_result"
 
@@ -108,6 +108,8 @@ def _assistant(
 
 def _calls(session: Session, message: Record, position: str, at: str | None, open_calls: dict[str, Row]) -> None:
     calls, old = message.get("tool_calls"), message.get("function_call")
+    if calls is None and old is None and type(message.get("content")) is not list:
+        return
     found = list(calls) if type(calls) is list else []
     if type(old) is dict:
         found.append(old)

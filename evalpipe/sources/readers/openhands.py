@@ -8,7 +8,7 @@ and evaluation outputs with a ``history`` of events or, in 2024, of (action, obs
 event stream names no session: it is named by its first event, whose time has microseconds, so that a
 longer copy of the same stream is the same session. Times have no zone and are taken for UTC.
 
-A server keeps each event in a file of its own. Such a file holds no session: its events must be joined.
+A server keeps each event in a file of its own: ``event_folders.py`` joins them to lines.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OpenhandsParser(Parser):
         history = record.get("history", record.get("trajectory"))
         if type(history) is list:
             return self._instance(record, history)
-        if not _is_any_event(record):
+        if not is_any_event(record):
             return NOT_A_RECORD
         return self._event(record)
 
@@ -83,7 +83,7 @@ class OpenhandsParser(Parser):
         if history and not events:
             return BAD_FIELD
         task = id_of(record.get("instance_id")) or id_of(record.get("id")) or id_of(record.get("question_id"))
-        if task is None and not any(map(_is_any_event, events)):
+        if task is None and not any(map(is_any_event, events)):
             return NOT_A_RECORD
         session = EventSession(f"{task or 'instance'}/{content_id(events)}", _AGENT)
         session.task_id = task
@@ -105,7 +105,8 @@ class OpenhandsParser(Parser):
             session.session_id = f"{SOURCE}:{content_id(session.rows)}"
 
 
-def _is_any_event(record: Record) -> bool:
+def is_any_event(record: Record) -> bool:
+    """Whether a record is an event of the server or of the agent SDK."""
     return is_event(record) or is_sdk_event(record)
 
 
@@ -164,12 +165,12 @@ def _is_solved(record: Record) -> bool | None:
 
 
 def _recognise_event(record: Record) -> bool:
-    return _is_any_event(record) and "source" in record
+    return is_any_event(record) and "source" in record
 
 
 def _recognise_instance(record: Record) -> bool:
     history = record.get("history", record.get("trajectory"))
-    return type(history) is list and any(map(_is_any_event, _events(history[:3])))
+    return type(history) is list and any(map(is_any_event, _events(history[:3])))
 
 
 LINES = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise_event, parser=OpenhandsParser)

@@ -137,7 +137,8 @@ def fill(span: Span, flat: Record, events: Any = None) -> None:
     """
     span.kind = kind_of(flat)
     # Ids of single responses stand where conversations should be named.
-    span.session_id = next((v for key in _SESSION if (v := _text(flat, key)) and not v.startswith("resp_")), None)
+    named = (_text(flat, key) for key in _SESSION if key in flat)
+    span.session_id = next((v for v in named if v and not v.startswith("resp_")), None)
     span.user_id = _first(flat, _USER)
     span.agent = agent_name(_first(flat, _AGENT))
     service = text_of(flat.get("service.name"))
@@ -172,16 +173,25 @@ def _text(flat: Record, key: str) -> str | None:
 
 
 def _first(flat: Record, keys: tuple[str, ...]) -> str | None:
-    return next((value for key in keys if key in flat and (value := _text(flat, key)) is not None), None)
+    # Loops rather than generators here: they are asked a dozen times for every span.
+    for key in keys:
+        if key in flat and (value := _text(flat, key)) is not None:
+            return value
+    return None
 
 
 def _value(flat: Record, keys: tuple[str, ...]) -> Any:
-    return next((value for key in keys if (value := known(flat.get(key))) is not None), None)
+    for key in keys:
+        if key in flat and (value := known(flat[key])) is not None:
+            return value
+    return None
 
 
 def _count(flat: Record, keys: tuple[str, ...]) -> int | None:
-    found = (count(number_of(flat[key])) for key in keys if key in flat)
-    return next((number for number in found if number is not None), None)
+    for key in keys:
+        if key in flat and (number := count(number_of(flat[key]))) is not None:
+            return number
+    return None
 
 
 def _tool(span: Span, flat: Record) -> None:
@@ -215,7 +225,9 @@ def _talk(span: Span, flat: Record) -> None:
     numbered = {match[1] for key in flat if (match := _NUMBERED.match(key))}
     for keys, role, into in ((_IN, "user", span.inputs), (_OUT, "assistant", span.outputs)):
         for key in keys:
-            value = listed(flat, key) if key in flat or key in numbered else None
+            value = flat.get(key)
+            if type(value) is not str or value[:1] != "[":
+                value = listed(flat, key) if key in flat or key in numbered else None
             found = [] if value is None else read_messages(value, role)
             if found:
                 into[:] = found

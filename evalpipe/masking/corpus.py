@@ -1,0 +1,143 @@
+"""Labelled corpora: texts with the places of what must be hidden, read and checked.
+
+Belongs here: the layout of a corpus folder (``positives.jsonl``, ``negatives.jsonl``, ``sessions.jsonl``).
+Does not belong here: scoring (``evaluate``). A corpus file may hold the split marker ``<~>`` inside of
+values, so that secret scanners stay quiet; it vanishes before anything counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking.templates import SPLIT_MARK
+
+POSITIVES, NEGATIVES, SESSIONS = "positives.jsonl", "negatives.jsonl", "sessions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place that must be hidden, in characters; ``canon`` is the value behind its spelling, if told."""
+
+    start: int
+    end: int
+    entity: str
+    subtype: str
+    canon: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A labelled text."""
+
+    id: str
+    text: str
+    labels: tuple[Label, ...]
+    lang: str
+    carrier: str
+    tier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of labelled texts, by turn."""
+
+    id: str
+    lang: str
+    turns: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus; a file that is absent is an empty part."""
+
+    positives: tuple[Sample, ...]
+    negatives: tuple[Sample, ...]
+    sessions: tuple[Session, ...]
+
+
+def load(folder: Path) -> Corpus:
+    """Read a corpus folder.
+
+    Args:
+        folder: Holds at least one of the three files.
+
+    Raises:
+        EvalpipeError: ``SOURCE_NOT_FOUND`` for a missing folder, ``CORPUS_INVALID`` naming file and line.
+    """
+    if not folder.is_dir():
+        raise EvalpipeError("SOURCE_NOT_FOUND", "the corpus folder does not exist.", where=str(folder))
+    names = (POSITIVES, NEGATIVES, SESSIONS)
+    if not any((folder / name).is_file() for name in names):
+        raise EvalpipeError("CORPUS_INVALID", f"the folder holds none of {', '.join(names)}.", where=str(folder))
+    corpus = Corpus(
+        tuple(_sample(row, where) for row, where in _rows(folder / POSITIVES)),
+        tuple(_sample(row, where) for row, where in _rows(folder / NEGATIVES)),
+        tuple(_session(row, where) for row, where in _rows(folder / SESSIONS)),
+    )
+    if not (corpus.positives or corpus.negatives or corpus.sessions):
+        raise EvalpipeError("CORPUS_INVALID", "the corpus holds no row.", where=str(folder))
+    return corpus
+
+
+def _rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path}:{number}"
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+                raise EvalpipeError("CORPUS_INVALID", "the line is not JSON.", where=where) from None
+            if not isinstance(row, dict):
+                raise EvalpipeError("CORPUS_INVALID", "the line is not an object.", where=where)
+            yield row, where
+
+
+def _session(row: dict[str, Any], where: str) -> Session:
+    turns = row.get("turns")
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        raise EvalpipeError("CORPUS_INVALID", "turns is not a list of objects.", where=where)
+    name = str(row.get("session_id") or row.get("id") or where.rpartition(":")[2])
+    base = {"lang": row.get("lang", ""), "tier": row.get("tier", "rule")}
+    samples = tuple(
+        _sample(
+            base | turn | {"id": f"{name}/{turn.get('turn', at)}", "carrier": turn.get("role", "")},
+            f"{where} turn {at}",
+        )
+        for at, turn in enumerate(turns)
+    )
+    return Session(name, str(base["lang"]), samples)
+
+
+def _sample(row: dict[str, Any], where: str) -> Sample:
+    text, spans = row.get("text"), row.get("spans")
+    spans = [] if spans is None else spans
+    if not isinstance(text, str):
+        raise EvalpipeError("CORPUS_INVALID", "text is missing or not a string.", where=where)
+    text = text.replace(SPLIT_MARK, "")
+    if row.get("len") not in (None, len(text)):
+        raise EvalpipeError("CORPUS_INVALID", f"len is not {len(text)}, the length of the joined text.", where=where)
+    if not isinstance(spans, list):
+        raise EvalpipeError("CORPUS_INVALID", "spans is not a list.", where=where)
+    names = {key: str(row.get(key) or "") for key in ("lang", "carrier", "tier")}
+    names["tier"] = names["tier"] or "rule"
+    name = str(row.get("id") or where.rpartition(":")[2])
+    return Sample(name, text, tuple(_label(span, len(text), where) for span in spans), **names)
+
+
+def _label(span: object, n: int, where: str) -> Label:
+    row: dict[str, Any] = span if isinstance(span, dict) else {}
+    start, end, entity = row.get("start"), row.get("end"), row.get("type")
+    if not (isinstance(start, int) and isinstance(end, int) and isinstance(entity, str) and 0 <= start < end <= n):
+        what = "a span needs start, end (inside the text, in characters) and type."
+        raise EvalpipeError("CORPUS_INVALID", what, where=where)
+    canon = str(row.get("canon") or "").replace(SPLIT_MARK, "")
+    return Label(start, end, entity, str(row.get("subtype") or ""), canon)

@@ -1,0 +1,224 @@
+"""JSON lines in, masked JSON lines out: the rows of ``evalpipe mask``.
+
+Belongs here: what becomes of one row and its fields. Does not belong here: files, progress, printing
+(``console``). A row fails closed: a field that nobody asked to keep is masked as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any
+
+import orjson
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking import dictionary, texts
+from evalpipe.masking.engine import WITHHELD
+from evalpipe.masking.plan import MaskPlan
+
+MASKED, SPANS, REST = "masked", "spans", "withheld"
+#: Names that sessions of one file may teach in all; more would not fit into memory that is bounded.
+MAX_TERMS = 2_000_000
+
+
+class RowRefusedError(Exception):
+    """A row that cannot be masked; ``code`` is one of the codes of quarantined records."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """What rows look like.
+
+    Attributes:
+        fields: Text fields to mask; ``a.b`` is ``b`` inside of ``a``.
+        keep: Fields that pass as they are.
+        session: Field that names the session of a row; the first that a row holds counts.
+        with_spans: Whether a row tells what was replaced, in characters of the text as given.
+        max_bytes: A longer line is refused.
+    """
+
+    fields: tuple[str, ...]
+    keep: tuple[str, ...] = ()
+    session: tuple[str, ...] = ("session", "session_id")
+    with_spans: bool = False
+    max_bytes: int = 64_000_000
+
+
+@dataclass(slots=True)
+class RowMasker:
+    """Masks rows; sessions are learnt in a first pass over all lines, if there are sessions."""
+
+    plan: MaskPlan
+    form: RowForm
+    _terms: dict[str, dictionary.Terms] = field(default_factory=dict)
+    _n_terms: int = 0
+
+    def learn(self, line: bytes) -> None:
+        """Pass one: what a row teaches its session. A row that pass two will refuse teaches nothing.
+
+        Raises:
+            EvalpipeError: ``BAD_ARGUMENT`` if sessions teach more names than memory is for.
+        """
+        try:
+            row = self._parsed(line)
+            session = self._session(row)
+            if session is None:
+                return
+            values = [self._text(_take(row, name)) for name in self.form.fields]
+        except RowRefusedError:
+            return
+        terms = self._terms.get(session, {})
+        before = len(terms)
+        for text in (*(v for v in values if v), _dumped(self._without(row, self.form.keep))):
+            texts.learn(self.plan, text, terms)
+        if terms:
+            self._terms[session] = terms
+        self._n_terms += len(terms) - before
+        if self._n_terms > MAX_TERMS:
+            what = f"sessions name more than {MAX_TERMS:,} people."
+            raise EvalpipeError("BAD_ARGUMENT", what, fix="Split the file between two sessions.")
+
+    def mask(self, line: bytes) -> bytes:
+        """Pass two: the masked row as a JSON line without its line feed.
+
+        Raises:
+            RowRefusedError: The line is no row of this form.
+        """
+        row = self._parsed(line)
+        session = self._session(row)
+        terms = self._terms.get(session) if session is not None else None
+        results = {name: self._masked(self._text(_take(row, name)), terms) for name in self.form.fields}
+        kept = {name: _take(row, name) for name in self.form.keep if _has(row, name)}
+        rest = self._without(row, self.form.keep)
+        out: dict[str, Any] = {}
+        session_name = self._session_name(rest)
+        token = None
+        if session_name is not None and session is not None:
+            token = self.plan.rekey("s", session)
+            del rest[session_name]
+        if rest:
+            masked = texts.mask(self.plan, _dumped(rest), terms)
+            is_withheld = any(span.entity == WITHHELD for span in masked.spans)
+            out = {REST: orjson.loads(masked.text)} if is_withheld else orjson.loads(masked.text)
+        if session_name is not None and token is not None:
+            out[session_name] = token
+        for name, value in kept.items():
+            _put(out, name, value)
+        is_one = len(results) == 1
+        texts_out = {name: result.text if result else None for name, result in results.items()}
+        spans_out = {name: _spans(result) for name, result in results.items()}
+        out[MASKED] = next(iter(texts_out.values())) if is_one else texts_out
+        if self.form.with_spans:
+            out[SPANS] = next(iter(spans_out.values())) if is_one else spans_out
+        return orjson.dumps(out)
+
+    def _masked(self, text: str | None, terms: dictionary.Terms | None) -> texts.MaskedText | None:
+        return None if text is None else texts.mask(self.plan, text, terms)
+
+    def _parsed(self, line: bytes) -> dict[str, Any]:
+        if len(line) > self.form.max_bytes:
+            raise RowRefusedError("RECORD_TOO_LARGE")
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                raise RowRefusedError("BAD_ENCODING") from None
+            raise RowRefusedError("BAD_JSON") from None
+        if not isinstance(row, dict):
+            raise RowRefusedError("NOT_A_RECORD")
+        return row
+
+    def _session_name(self, row: dict[str, Any]) -> str | None:
+        return next((name for name in self.form.session if isinstance(row.get(name), (str, int))), None)
+
+    def _session(self, row: dict[str, Any]) -> str | None:
+        name = self._session_name(row)
+        return None if name is None else str(row[name])
+
+    def _text(self, value: object) -> str | None:
+        if value is not None and not isinstance(value, str):
+            raise RowRefusedError("BAD_FIELD")
+        return value
+
+    def _without(self, row: dict[str, Any], keep: tuple[str, ...]) -> dict[str, Any]:
+        rest: Any = row
+        for name in (*self.form.fields, *keep):
+            rest = _left(rest, _path(row, name))
+        # The result's own names win over names of the input.
+        taken = (MASKED, SPANS) if self.form.with_spans else (MASKED,)
+        return {key: value for key, value in rest.items() if key not in taken}
+
+
+def lines(file: IO[bytes], max_bytes: int) -> Iterator[tuple[int, bytes, int]]:
+    """(number, line, bytes read) of a file's lines that are not blank, in bounded memory.
+
+    A line above ``max_bytes`` comes cut to one byte more, so that it is refused and not read whole.
+    """
+    number = 0
+    while line := file.readline(max_bytes + 1):
+        number += 1
+        size = len(line)
+        while not line.endswith(b"\n") and len(line) > max_bytes:
+            more = file.readline(1_000_000)
+            size += len(more)
+            if not more or more.endswith(b"\n"):
+                break
+        if line.strip():
+            yield number, line, size
+
+
+def _spans(result: texts.MaskedText | None) -> list[dict[str, Any]]:
+    names = ("start", "end", "entity", "subtype", "rule")
+    return [{name: asdict(span)[name] for name in names} for span in (result.spans if result else ())]
+
+
+def _dumped(rest: dict[str, Any]) -> str:
+    return orjson.dumps(rest).decode()
+
+
+def _path(row: dict[str, Any], name: str) -> tuple[str, ...]:
+    """Keys on the way to a field; a key that holds the dot itself wins."""
+    return (name,) if name in row else tuple(name.split("."))
+
+
+def _has(row: dict[str, Any], name: str) -> bool:
+    try:
+        _take(row, name)
+    except RowRefusedError:
+        return False
+    return True
+
+
+def _take(row: dict[str, Any], name: str) -> Any:
+    at: Any = row
+    for key in _path(row, name):
+        if not isinstance(at, dict) or key not in at:
+            raise RowRefusedError("BAD_FIELD")
+        at = at[key]
+    return at
+
+
+def _left(at: Any, path: tuple[str, ...]) -> Any:
+    """A copy without the field at a path; the row itself stays whole."""
+    if not isinstance(at, dict) or path[0] not in at:
+        return at
+    if len(path) == 1:
+        return {key: value for key, value in at.items() if key != path[0]}
+    return at | {path[0]: _left(at[path[0]], path[1:])}
+
+
+def _put(out: dict[str, Any], name: str, value: object) -> None:
+    """Put a kept field back where it stood."""
+    *folders, last = _path(out, name)
+    at = out
+    for key in folders:
+        inner = at.get(key)
+        at[key] = at = inner if isinstance(inner, dict) else {}
+    at[last] = value

@@ -1,0 +1,62 @@
+"""Damaged logs of every format: nothing crashes, nothing hangs, nothing is unaccounted for.
+
+A few of the inputs of the long run (``python -m evalpipe_tests.fuzz``), and what that run once found.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evalpipe_tests.fuzz.campaign import judge_numbers, run
+from evalpipe_tests.fuzz.judge import judge
+from evalpipe_tests.fuzz.landing import find_fault
+from evalpipe_tests.fuzz.seeds import families
+
+_ROUND = 35
+
+
+@settings(
+    max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)  # fmt: skip
+@given(first=st.integers(0, 10**12))
+def test_damaged_logs_are_read_or_quarantined(first: int, tmp_path: Path) -> None:
+    for _, number, verdict in judge_numbers(list(range(first, first + _ROUND)), tmp_path):
+        assert verdict.fault == "", f"python -m evalpipe_tests.fuzz --number {number}\n{verdict.detail}"
+
+
+def test_a_home_takes_whatever_lies_in_the_folder() -> None:
+    assert find_fault(range(60)) == ("", [])
+
+
+def test_a_run_sums_up_every_input_of_every_family() -> None:
+    told: list[int] = []
+    outcome = run(80, seed=7, n_processes=1, progress=told.append)
+    assert outcome.faults == {}
+    assert sum(told) == sum(found.n_inputs for found in outcome.sums.values())
+    assert set(outcome.sums) == set(families())
+
+
+_CLAUDE = families()["claude_code"][0].data
+_LANGSMITH = families()["langsmith"][0].data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _CLAUDE + b"\n" * 60_000,
+        _CLAUDE + b"x\n" * 60_000,
+        _CLAUDE + b"{}\n" * 60_000,
+        _CLAUDE + b"{}" * 60_000 + b"\n",
+        _LANGSMITH + b'{"a":' * 100_000,
+    ],
+    ids=["blank lines", "bad lines", "lines of no session", "values on one line", "depth"],
+)
+def test_many_bad_things_take_no_longer_than_they_are_many(data: bytes, tmp_path: Path) -> None:
+    """Each was once measured from the start of its block: an hour for a megabyte of them."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(data)
+    assert judge([path])[0].fault == ""
