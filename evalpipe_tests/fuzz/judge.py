@@ -225,7 +225,7 @@ def _check_places(file: SourceFile, balance: dict[str, Any], bad: list[dict[str,
     for row in bad:
         start, end = row["byte_offset"], row["byte_offset"] + row["n_bytes"]
         _must(end <= len(data), "a place beyond the end")
-        if row["n_bytes"]:
+        if row["n_bytes"] and (row["line"] or row["code"] != "SESSION_TOO_LARGE"):  # which stands for the file
             _must(ledger.digest(data[start:end]) == row["digest"], "a place whose bytes have another digest")
 
 
