@@ -95,15 +95,22 @@ def backfill(
     home: Home = None,
     criteria: Criteria = None,
     window: Window = "28d",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what would be made and what new masking rules would add; make nothing."),
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Recompute the stale slices of a range, score each of its days, publish."""
-    from evalpipe.console import flow, summary
+    from evalpipe.console import flow, preview, summary
 
     with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
         span, window = arguments.days(days), arguments.window(window)
+        if dry_run:
+            preview.preview(settings, span, as_json=as_json)
+            return
         with running(settings, debug=debug) as runner:
             done = flow.make_days(settings, runner, days=span, window=window)
         summary.after_run(settings, done, sources=[], as_json=as_json)

@@ -25,7 +25,7 @@ from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import epochs, ledger
+from evalpipe.steps import epochs, ledger, rescan
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
@@ -143,6 +143,13 @@ class Context:
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
         if step == "masked" and not self.consent.is_empty():
+            from evalpipe.steps.withdrawal import withdrawn_later
+
+            made = self.lookup("masked", day)
+            if made is not None and rescan.is_sealed(self, day):
+                # Consent is joined to ids as logged, which are gone; what is withdrawn since is followed.
+                told = {"consent": made.inputs["consent"]} if "consent" in made.inputs else {}
+                return told if withdrawn_later(self, day).is_empty() else {"consent": "withdrawn since"}
             return self._consent_inputs(self.lookup("raw", day))
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
@@ -223,6 +230,12 @@ class Context:
         """Committed manifest of a step and day under these versions."""
         return self.lake.manifest(self.versions.slice_key(step, day))
 
+    def damage(self, manifest: Manifest) -> str | None:
+        """What is wrong with the files of a slice, or ``None``; raw text of a sealed day may be gone."""
+        what = self.lake.damage(manifest)
+        is_raw = what is not None and manifest.key.step == "raw"
+        return None if is_raw and rescan.is_sealed(self, manifest.key.day) else what
+
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
         inputs = self.landing.day_inputs() if inputs is None else inputs
@@ -237,7 +250,7 @@ class Context:
             for day, receipt in waiting_receipts(self.lake, self.landing, inputs).items()
             if not is_due(self, day, steps[day])
         }
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
+        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.damage)
 
 
 def today() -> date:
