@@ -190,7 +190,9 @@ def _is_user(tombstones: Tombstones, user_id: str, tenant: str, source: str) -> 
         return False
     names = [("user", canonical(user_id))]
     if tombstones.masking is not None:
-        names.append(("token", MaskPlan(tombstones.masking).rekey("u", user_id, tenant)))
+        # A token of an earlier epoch stands for the same person.
+        epochs = [tombstones.masking, *tombstones.masking.ancestors()]
+        names += [("token", MaskPlan(key).rekey("u", user_id, tenant)) for key in epochs]
     return any(
         _tag(tombstones.key, kind, of_tenant, of_source, name) in tombstones.tags
         for kind, name in names

@@ -27,7 +27,7 @@ from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import ledger, seal
+from evalpipe.steps import epochs, ledger, rescan, seal
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
@@ -151,10 +151,21 @@ class Context:
             # What is carried on of a sealed day is in no slice before it.
             item = self._landed(day)
             sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
-            return sealed if self.consent.is_empty() else {**sealed, **self._consent_inputs(self.lookup("raw", day))}
+            return sealed if self.consent.is_empty() else {**sealed, **self._consent_told(day)}
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
         return {}
+
+    def _consent_told(self, day: date) -> Mapping[str, str]:
+        """What the consent ledger says of a day."""
+        from evalpipe.steps.withdrawal import withdrawn_later
+
+        made = self.lookup("masked", day)
+        if made is not None and rescan.is_sealed(self, day):
+            # Consent is joined to ids as logged, which are gone; what is withdrawn since is followed.
+            told = {"consent": made.inputs["consent"]} if "consent" in made.inputs else {}
+            return told if withdrawn_later(self, day).is_empty() else {"consent": "withdrawn since"}
+        return self._consent_inputs(self.lookup("raw", day))
 
     @cached_property
     def _assignment_receipts(self) -> Callable[[date], str]:
@@ -171,7 +182,7 @@ class Context:
             rows = masking.concerning(self.consent, people)
             text = rows.write_csv(null_value="\x00")
             # Keyed, because a manifest is no place for a digest that ids can be guessed from.
-            digest = hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
+            digest = hashlib.blake2b(text.encode(), key=self._ledger_key, digest_size=8).hexdigest()
             self._consent_known[content] = {} if rows.is_empty() else {"consent": digest}
         return self._consent_known[content]
 
@@ -220,11 +231,18 @@ class Context:
     @property
     def key_fingerprint(self) -> str:
         """Digest that tells two keys apart and reveals neither."""
-        return hashlib.blake2b(b"evalpipe key fingerprint", key=self.key.secret, digest_size=8).hexdigest()
+        return self.key.fingerprint
+
+    @property
+    def _ledger_key(self) -> bytes:
+        """Key for digests of ledgers; it changes with a rotation, as the receipts in manifests do."""
+        return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.state, digest_size=32).digest()
 
     @property
     def digest_key(self) -> bytes:
-        """Key for digests of quarantined bytes."""
+        """Key for digests of quarantined bytes: that of the first epoch, so that a record that is read
+        again after a rotation is the same record. What leaves layer 1 is a token of this digest.
+        """
         return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.secret, digest_size=32).digest()
 
     @property
@@ -235,6 +253,21 @@ class Context:
     def lookup(self, step: str, day: date) -> Manifest | None:
         """Committed manifest of a step and day under these versions."""
         return self.lake.manifest(self.versions.slice_key(step, day))
+
+    def damage(self, manifest: Manifest) -> str | None:
+        """Why a slice must be made anew although its inputs are the same, or ``None``; raw text of a day
+        that lives on without it may be gone.
+        """
+        from evalpipe.steps.withdrawal import withdrawn_later
+
+        day, what = manifest.key.day, self.lake.damage(manifest)
+        if what is not None:
+            return None if manifest.key.step == "raw" and rescan.is_sealed(self, day) else what
+        if manifest.key.step != "masked" or self.consent.is_empty():
+            return None
+        # The raw sessions that would tell whom a withdrawal concerns are gone on such a day.
+        is_sealed = seal.is_sealed("masked", self._landed(day))
+        return "consent was withdrawn" if is_sealed and not withdrawn_later(self, day).is_empty() else None
 
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
@@ -261,17 +294,6 @@ class Context:
         # What would have to be made from text that has expired is not made, however stale it is.
         lost = set(seal.out_of_reach(self, found.stale, inputs))
         return Plan({day: why for day, why in found.stale.items() if day not in lost})
-
-    def damage(self, manifest: Manifest) -> str | None:
-        """Why a slice must be made anew although its inputs are the same, or ``None``."""
-        from evalpipe.steps.withdrawal import withdrawn_later
-
-        if (what := self.lake.damage(manifest)) or manifest.key.step != "masked" or self.consent.is_empty():
-            return what
-        # The raw sessions that would tell whom a withdrawal concerns are gone on such a day.
-        day = manifest.key.day
-        is_sealed = seal.is_sealed("masked", self._landed(day))
-        return "consent was withdrawn" if is_sealed and not withdrawn_later(self, day).is_empty() else None
 
 
 def today() -> date:
@@ -320,15 +342,20 @@ def open_context(
 
     Yields:
         The open context.
+
+    Raises:
+        EvalpipeError: ``KEY_MISSING``, ``KEY_INVALID``, ``KEY_PERMISSIONS``; ``MIXED_KEYS`` for a home
+            whose rotation of the key is not finished, ``HOME_IN_USE`` while one is running.
     """
     settings = open_home(settings)
     environ = os.environ if environ is None else environ
-    key = masking.keys.load_or_create(settings.key_file, environ)
     loaded = load_criteria(settings.criteria)
     with (
         locked(settings.home / "home.lock", shared=not alone),
+        epochs.held(settings),
         nullcontext(engine) if engine else LocalEngine(settings.workers) as running,
     ):
+        key = epochs.key_of(settings, environ)
         erased = masking.tombstones.load(settings.tombstones, settings.tombstone_key_file, key, environ)
         context = Context(settings, loaded, key, as_of or yesterday(), running, erased)
         context.lake.prepare()

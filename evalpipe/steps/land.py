@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
@@ -121,12 +121,27 @@ def _state_of(item: sources.Found) -> tuple[str, int, int]:
     return os.fsencode(item).hex(), status.st_size, status.st_mtime_ns
 
 
+#: A large file may be an archive: workers share its members. A fixed number, so that the parts do not depend
+#: on the machine; and two, because each worker unpacks all of a compressed archive to find its share.
+_SHARES = 2
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     batch: Batch
     options: ReadOptions
     folder: Path
     consent: pl.DataFrame
+    share: int
+    n_shares: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """Parts of a task, and of each file whether its path may be kept: not where all in it was erased."""
+
+    parts: tuple[LandedPart, ...]
+    paths: dict[str, bool]
 
 
 def require_sources(named: Sequence[Source]) -> None:
@@ -166,6 +181,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
         is_erased=context.tombstones,
+        max_session_bytes=context.settings.max_session_bytes,
     )
     with closing(Intake(context, found)) as intake:
         _land_new(context, intake, options, result)
@@ -196,27 +212,35 @@ def _land_batches(
     before: Mapping[str, Sequence[LandedFile]],
     result: LandingResult,
 ) -> None:
-    tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest), context.consent) for batch in batches]
-    for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
+    tasks = [task for batch in batches for task in _tasks(context, batch, options)]
+    parts: list[LandedPart] = []
+    paths: dict[str, bool] = {}
+    for task, found in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
+        parts += found.parts
+        paths |= {digest: is_told or paths.get(digest, False) for digest, is_told in found.paths.items()}
+        n_bytes = _weight_of(task)
+        result.n_bytes += n_bytes
+        sink().advance("reading", n_bytes)
+        if task.share + 1 < task.n_shares:
+            continue
         files = task.batch.files
+        hidden = {digest for digest, is_told in paths.items() if not is_told}
         is_new = context.landing.commit(
-            staged,
-            files=[_landed_file(file, before, context.tombstones, staged.hidden) for file in files],
+            StagedBatch(task.batch.digest, tuple(parts), task.folder),
+            files=[_landed_file(file, before, context.tombstones, hidden) for file in files],
             readers=context.readers,
             landed_on=datetime.now(UTC).date(),
         )
-        for part in staged.parts if is_new else ():
+        for part in parts if is_new else ():
             for name, rows in part.rows.items():
                 result.rows[name] += rows
             if part.rows.get("sessions"):
                 result.days.add(part.day)
+        parts = []
         for file in files:
             if file.uri:
                 file.path.unlink(missing_ok=True)
-        n_bytes = _weight_of(task)
         result.n_new_files += len(files)
-        result.n_bytes += n_bytes
-        sink().advance("reading", n_bytes)
 
 
 def _place_of(item: SourceFile | StoredObject) -> str:
@@ -236,7 +260,7 @@ def _copies_before(context: Context, places: Sequence[str]) -> dict[str, list[La
 
 
 def _landed_file(
-    file: SourceFile, before: Mapping[str, Sequence[LandedFile]], erased: Tombstones, hidden: frozenset[str]
+    file: SourceFile, before: Mapping[str, Sequence[LandedFile]], erased: Tombstones, hidden: set[str]
 ) -> LandedFile:
     """Index row of a new file, with the earlier copies that it begins with, or that could not be read then."""
     place = _place_of(file)
@@ -249,23 +273,35 @@ def _landed_file(
     return LandedFile(file.digest, file.n_bytes, erased.hide(place) if file.digest in hidden else place, grown_from)
 
 
+def _tasks(context: Context, batch: Batch, options: ReadOptions) -> list[_Task]:
+    n_bytes = sum(file.n_bytes for file in batch.files)
+    n_shares = _SHARES if len(batch.files) == 1 and n_bytes > context.settings.batch_bytes else 1
+    folder = context.landing.staging_folder(batch.digest)
+    return [_Task(batch, options, folder, context.consent, share, n_shares) for share in range(n_shares)]
+
+
 def _weight_of(task: _Task) -> int:
-    return sum(file.n_bytes for file in task.batch.files)
+    n_bytes = sum(file.n_bytes for file in task.batch.files)
+    return (task.share + 1) * n_bytes // task.n_shares - task.share * n_bytes // task.n_shares
 
 
-def _parse_quietly(task: _Task) -> StagedBatch:
-    staged: StagedBatch = run_quietly(_parse, task)
-    return staged
+def _parse_quietly(task: _Task) -> _Parsed:
+    parsed: _Parsed = run_quietly(_parse, task)
+    return parsed
 
 
-def _parse(task: _Task) -> StagedBatch:
-    """Parse one batch in a worker and stage its parts."""
+def _parse(task: _Task) -> _Parsed:
+    """Parse one batch, or a share of it, in a worker and stage its parts."""
     parts: list[LandedPart] = []
-    hidden: set[str] = set()
-    for index, chunk in enumerate(sources.parse_batch(task.batch, task.options)):
+    paths: dict[str, bool] = {}
+    task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    options = replace(task.options, spool=task.folder)
+    chunks = sources.parse_batch(task.batch, options, share=task.share, n_shares=task.n_shares)
+    for index, chunk in enumerate(chunks):
         tables = {name: getattr(chunk, name) for name in LANDED}
         # What a person has withdrawn is not kept as logged either, not even until it expires.
         tables["steps"] = masking.without_text(chunk.steps, masking.withdrawn(chunk.sessions, task.consent))
-        parts += stage_chunk(task.batch.digest, index, tables, task.folder)
-        hidden |= set(chunk.files.filter(pl.col("source_file") == "")["file_id"])
-    return StagedBatch(task.batch.digest, tuple(parts), task.folder, frozenset(hidden))
+        parts += stage_chunk(task.batch.digest, index * task.n_shares + task.share, tables, task.folder)
+        for digest, place in chunk.files.select("file_id", "source_file").iter_rows():
+            paths[digest] = paths.get(digest, False) or place != ""
+    return _Parsed(tuple(parts), paths)

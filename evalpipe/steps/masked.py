@@ -19,12 +19,12 @@ from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import seal
+from evalpipe.steps import rescan, seal
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
-from evalpipe.steps.withdrawal import withdraw
-from evalpipe.store.lake import stage_part
+from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.winners import DayInput
 
@@ -42,6 +42,10 @@ class _Task:
     label: str
     n_bytes: int
     consent: pl.DataFrame
+    # Of a day that lives on without raw text: its parts are masked ones, and these sessions lose theirs.
+    is_rescan: bool = False
+    gone: tuple[str, ...] = ()
+    limits: seal.Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +69,39 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     """
     plan = context.mask_plan
 
+    sealed: dict[date, Manifest] = {}
+
     def tasks_of(day: date) -> list[_Task]:
-        manifest = context.lookup("raw", day)
+        manifest, made = context.lookup("raw", day), context.lookup("masked", day)
         folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
+        item = inputs.get(day)
+        if made is not None and (rescan.is_sealed(context, day) or seal.is_to_scan_again(context, item, made)):
+            sealed[day] = made
+            limits = seal.limits(context, item) if item is not None and item.raw_gone else None
+            return _rescan_tasks(context, made, folder, limits)
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
         stats: dict[str, Any] = {"leak": _merge([out.leak for out in outs]), "parts": len(outs)}
+        stats |= _rule_sets(context, day, sealed.get(day))
         if not stats["leak"]["passed"]:
             raise EvalpipeError("LEAK_FOUND", f"day {day}: {stats['leak']['findings']}", where="masked")
         staged = [part for out in outs for part in out.staged]
-        redactions = [out.redactions for out in outs if not out.redactions.is_empty()]
-        if seal.is_sealed("masked", inputs[day]):
-            carried, counts = seal.carried_masked(context, day, inputs[day])
+        found = _sum(pl.concat([empty(TABLES["masked.redactions"]), *(out.redactions for out in outs)]))
+        audit = {"masked.redactions": found}
+        item = inputs.get(day)
+        if day in sealed:
+            audit = rescan.with_earlier(context, sealed[day], found)
+        elif item is not None and seal.is_sealed("masked", item):
+            carried, counts = seal.carried_masked(context, day, item)
             staged += [*carried, *counts]
-            stats |= {seal.BASE_REDACTIONS: len(counts), seal.LIVE: list(inputs[day].live().stems)}
-        if redactions:
-            folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
-            staged.append(stage_part("masked.redactions", _sum(pl.concat(redactions)), folder, "all"))
-        return Committed(staged, stats)
+            stats |= seal.carried_stats(counts, item)
+        # Late sessions are masked by the rules of today; what is carried on is scanned by them once it is alone.
+        was = context.lookup("masked", day)
+        code_version = was.code_version if was is not None and item is not None and seal.waits(item) else None
+        folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
+        staged += stage_tables(audit, folder, "all")
+        return Committed(staged, stats, code_version)
 
     result = run_days(
         context,
@@ -126,15 +144,46 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     ]
 
 
+def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
+    gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
+    names = ("sessions", "steps", "files", "quarantine", "copies")
+    return [
+        _Task(
+            made.key.day,
+            *(parts.get(name) for name in names),
+            context.mask_plan,
+            folder,
+            f"{index:05d}",
+            n_bytes,
+            context.consent.clear(),
+            is_rescan=True,
+            gone=gone,
+            limits=limits,
+        )
+        for index, (parts, n_bytes) in enumerate(rescan.pairs(context, made))
+    ]
+
+
+def _rule_sets(context: Context, day: date, sealed: Manifest | None) -> dict[str, Any]:
+    """What the manifest tells of the rules, so that later steps see when a change of them moved a signal."""
+    was = context.lookup("masked", day)
+    told: dict[str, Any] = {"ruleset": context.mask_plan.ruleset_digest()}
+    if was is not None and was.code_version != context.versions.code["masked"]:
+        told["masked_before"] = was.content_of("masked.sessions", "masked.steps")
+    if sealed is not None:
+        told[rescan.RESCANNED] = int(sealed.stats.get(rescan.RESCANNED, 0)) + 1
+    return told
+
+
 def _kernel(task: _Task) -> _Out:
     """Mask one task's rows together with canaries, and check all of it before anything is committed."""
     plan = task.plan
     canaries = masking.plant_canaries(plan, task.day)
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
-    files = masking.mask_files(_with(task.files, canaries.files), plan)
-    quarantine = masking.mask_quarantine(_with(task.quarantine, canaries.quarantine), plan)
-    copies = masking.mask_copies(_with(task.copies, canaries.copies), plan)
+    files = masking.mask_files(_with(task, "files", canaries.files), plan)
+    quarantine = masking.mask_quarantine(_with(task, "quarantine", canaries.quarantine), plan)
+    copies = masking.mask_copies(_with(task, "copies", canaries.copies), plan)
     # Staged first, so that the check reads the very bytes that would be published.
     sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
     tables = {
@@ -172,13 +221,26 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The task's sessions and steps, those without consent emptied of text. Canaries come after: a
     source that is withdrawn must not take the check with it.
     """
-    sessions = pl.read_parquet(task.sessions) if task.sessions else empty(TABLES["raw.sessions"])
-    steps = pl.read_parquet(task.steps) if task.steps else empty(TABLES["raw.steps"])
+    sessions, steps = (_read(task, name) for name in ("sessions", "steps"))
+    if task.is_rescan:
+        is_gone = pl.col("session_id").is_in(task.gone)
+        told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
+        return sessions.with_columns(consent=told), masking.without_text(steps, pl.Series(task.gone, dtype=pl.String))
     return masking.apply_consent(sessions, steps, task.consent)
 
 
-def _with(path: Path | None, canaries: pl.DataFrame) -> pl.DataFrame:
-    return canaries if path is None else pl.concat([pl.read_parquet(path), canaries])
+def _read(task: _Task, name: str) -> pl.DataFrame:
+    path: Path | None = getattr(task, name)
+    if path is None:
+        return empty(TABLES[f"raw.{name}"])
+    if not task.is_rescan:
+        return pl.read_parquet(path)
+    rows = rescan.as_raw(name, path)
+    return rows if task.limits is None else task.limits.of(name, rows)
+
+
+def _with(task: _Task, name: str, canaries: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([_read(task, name), canaries])
 
 
 def _merge(leaks: list[dict[str, Any]]) -> dict[str, Any]:

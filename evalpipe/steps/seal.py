@@ -11,9 +11,9 @@ key would ask for it, the old slice stays (``INPUT_EXPIRED``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -80,12 +80,77 @@ def expired(day: date) -> EvalpipeError:
     return EvalpipeError("INPUT_EXPIRED", what, where=f"day {day}", fix=fix)
 
 
+def waits(item: DayInput) -> bool:
+    """Whether late sessions of a sealed day are still there as they were logged."""
+    return bool(item.raw_gone and item.live().stems)
+
+
 def standing(context: Context, step: str, day: date, item: DayInput | None) -> Manifest | None:
-    """A committed slice as a plan shall see it: newer logic alone does not make a sealed one stale."""
+    """A committed slice as a plan shall see it: newer logic alone does not make a sealed one stale.
+
+    But for masked text, which newer rules scan again where it is there still, once no late session is
+    waiting as it was logged.
+    """
     manifest = context.lookup(step, day)
-    if manifest is None or not is_sealed(step, item):
+    if manifest is None or item is None or not is_sealed(step, item) or (step == "masked" and not item.live().stems):
         return manifest
     return replace(manifest, code_version=context.versions.code[step])
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which rows of an old masked slice go on into a new one that is made of it.
+
+    Attributes:
+        sessions, files: Tokens of those that go on.
+        speaking: Sessions whose text goes on.
+    """
+
+    sessions: tuple[str, ...]
+    files: tuple[str, ...]
+    speaking: tuple[str, ...]
+
+    def of(self, name: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of a masked table, by its name without its layer, that go on."""
+        if name in ("files", "quarantine"):
+            return rows.filter(pl.col("file_id").is_in(self.files))
+        if name not in ("sessions", "steps"):
+            return rows
+        rows = rows.filter(pl.col("session_id").is_in(self.sessions))
+        if name == "sessions":
+            return rows
+        return masking.without_text(
+            rows, rows.filter(~pl.col("session_id").is_in(self.speaking))["session_id"].unique()
+        )
+
+
+def limits(context: Context, item: DayInput) -> Limits:
+    """What goes on of a sealed masked slice: sessions that still count and did not come anew.
+
+    Args:
+        context: The open home.
+        item: What was landed for the day.
+    """
+    files = {context.mask_plan.rekey("f", file) for stem in item.raw_gone for file in item.files[stem]}
+    kept, speaking = tokens(context, item, item.raw_gone), with_text(context, item)
+    return Limits(tuple(sorted(kept)), tuple(sorted(files)), tuple(sorted(speaking)))
+
+
+def is_to_scan_again(context: Context, item: DayInput | None, made: Manifest) -> bool:
+    """Whether a sealed masked slice is made of itself by newer rules, as ``rescan`` does.
+
+    Args:
+        context: The open home.
+        item: What was landed for the day.
+        made: The masked slice.
+    """
+    is_alone = item is not None and is_sealed("masked", item) and not item.live().stems
+    return is_alone and made.code_version != context.versions.code["masked"]
+
+
+def carried_stats(redactions: Sequence[StagedPart], item: DayInput) -> dict[str, Any]:
+    """What the manifest of a sealed masked slice tells the next one."""
+    return {BASE_REDACTIONS: len(redactions), LIVE: list(item.live().stems)}
 
 
 def tokens(context: Context, item: DayInput, stems: Iterable[str]) -> set[str]:
@@ -120,32 +185,23 @@ def carried_masked(context: Context, day: date, item: DayInput) -> tuple[list[St
         raise expired(day)
     manifest = context.lookup("masked", day)
     assert manifest is not None  # it is within reach
-    rekey = context.mask_plan.rekey
-    live = set(item.live().stems)
-    kept = sorted(tokens(context, item, item.raw_gone))
-    files = sorted({rekey("f", f) for stem in item.raw_gone for f in item.files[stem]})
-    with_words = sorted(with_text(context, item))
+    live, goes_on = set(item.live().stems), limits(context, item)
     gone = withdrawn_later(context, day)
     folder = context.lake.staging_folder(manifest.key)
     out: list[StagedPart] = []
     redactions: list[StagedPart] = []
     for index, part in enumerate(manifest.parts):
-        rows = context.lake.read(part.table, [replace(manifest, parts=(part,))])
-        label = f"carried-{index:05d}"
-        if part.table == "masked.redactions":
-            redactions.append(stage_part(part.table, rows, folder, label))
-            continue
         if part.table == "masked.copies":
             continue  # the index tells all of them anew
-        by_file = part.table in ("masked.files", "masked.quarantine")
-        rows = rows.filter(pl.col("file_id").is_in(files) if by_file else pl.col("session_id").is_in(kept))
-        if part.table == "masked.steps":
-            silent = rows.filter(~pl.col("session_id").is_in(with_words))["session_id"].unique()
-            rows = masking.without_text(masking.without_text(rows, silent), gone)
-        elif part.table == "masked.sessions":
+        name = part.table.split(".")[1]
+        rows = goes_on.of(name, context.lake.read(part.table, [replace(manifest, parts=(part,))]))
+        if name == "steps":
+            rows = masking.without_text(rows, gone)
+        elif name == "sessions":
             told = pl.when(pl.col("session_id").is_in(gone.implode())).then(pl.lit(CONSENT_WITHDRAWN))
             rows = rows.with_columns(consent=told.otherwise("consent"))
-        out.append(stage_part(part.table, rows, folder, label))
+        staged = stage_part(part.table, rows, folder, f"carried-{index:05d}")
+        (redactions if name == "redactions" else out).append(staged)
     # Late sessions whose text expired since count with the rest; where some of them are still there, only
     # what was before them counts, so that nothing counts twice.
     n_base = len(redactions)

@@ -62,10 +62,11 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a step commits for one day."""
+    """What a step commits for one day; a code version where it is not the one in force."""
 
     staged: Sequence[StagedPart]
     stats: Mapping[str, Any]
+    code_version: str | None = None
 
 
 def run_days(
@@ -152,7 +153,7 @@ def run_days(
                     key,
                     ready.staged,
                     inputs=inputs_of[day],
-                    code_version=context.versions.code[step],
+                    code_version=ready.code_version or context.versions.code[step],
                     stats={**ready.stats, PROFILES: profiles},
                 )
             bar.advance(step, 1)

@@ -42,15 +42,11 @@ _LAST: dict[Path, tuple[object, dict[date, DayInput]]] = {}
 
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
-    """A parsed batch whose parts are written but not indexed.
-
-    ``hidden`` are the digests of files whose path must not be kept: all that they held was left out.
-    """
+    """A parsed batch whose parts are written but not indexed."""
 
     digest: str
     parts: tuple[LandedPart, ...]
     folder: Path
-    hidden: frozenset[str] = frozenset()
 
 
 class Landing:

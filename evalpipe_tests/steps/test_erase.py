@@ -162,10 +162,10 @@ def tokens(context: Context) -> set[str]:
 def layers(context: Context) -> dict[str, pl.DataFrame]:
     """Rows of masked and signal tables that belong to sessions, under the criteria in force."""
     tables = [t for step in ("masked", "signals", "outcomes") for t in STEP_TABLES[step]]
-    left_out = ("masked.files", "masked.quarantine", "masked.redactions", "masked.copies", "signals.routing_arms")
+    left_out = {"files", "quarantine", "redactions", "rescans", "copies", "routing_arms"}
     out = {}
     for name in tables:
-        if name not in left_out:
+        if name.split(".")[1] not in left_out:
             step = next(step for step, names in STEP_TABLES.items() if name in names)
             found = [m for m in context.lake.manifests(step) if m.key.variant == context.versions.variants[step]]
             frame = context.lake.read(name, found).drop("file_id", strict=False)

@@ -16,6 +16,7 @@ from evalpipe.criteria.model import Criteria
 from evalpipe.locations import data_dir
 from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import Settings
+from evalpipe.steps import context as context_module
 from evalpipe.steps import retention, seal, slices
 from evalpipe.steps.context import Context, load_criteria, today
 from evalpipe.steps.erase import erase
@@ -129,8 +130,6 @@ def test_a_sealed_day_takes_single_sessions_and_replaces_single_ones(home: Path,
         rekey = context.mask_plan.rekey
         new, grown = (rekey("s", f"evalpipe_jsonl:{name}") for name in ("new", "o-2"))
         for name, frame in layers(context).items():
-            if name in ("masked.redactions", "signals.routing_arms"):
-                continue
             rest = ~pl.col("session_id").is_in([new, grown])
             assert frame.filter(rest).equals(old[name].filter(rest)), name
         assert sorted(texts(context)) == sorted([new, grown])
@@ -189,12 +188,27 @@ def test_what_would_need_expired_text_is_refused_and_shown(home: Path, tmp_path:
             seal.carried_masked(context, DAY, inputs[DAY])
 
 
-def test_newer_logic_does_not_touch_a_sealed_day(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_rules_scan_what_is_left_of_a_sealed_day_and_newer_patterns_leave_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expire(home)
-    for step in ("masked", "signals"):
-        monkeypatch.setitem(__import__("evalpipe.steps.context", fromlist=["LOGIC"]).LOGIC, step, "999")
+    with alone(home) as context:
+        before = later_layers(context)
+    monkeypatch.setitem(context_module.LOGIC, "signals", "999")
     with alone(home) as context:
         assert not context.plan().stale
+    monkeypatch.setitem(context_module.LOGIC, "masked", "999")
+    with alone(home) as context:
+        assert context.plan().stale[DAY] == ("masked", "logic or criteria changed")
+        make(context)
+        assert not context.plan().stale
+        assert {name for name, frame in later_layers(context).items() if not frame.equals(before[name])} == set()
+        land(context, [write(tmp_path / "late.jsonl", *log("new", "user-7", DAY, SAID))])
+        make(context)
+    monkeypatch.setitem(context_module.LOGIC, "masked", "1000")
+    with alone(home) as context:
+        assert context.plan().stale[DAY][0] == "outcomes", "a late session waits as it was logged"
+        assert rows(context, "masked.sessions").height == 5
 
 
 def test_a_person_is_erased_from_a_sealed_day(home: Path) -> None:
