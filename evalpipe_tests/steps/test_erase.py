@@ -10,7 +10,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from evalpipe.cli import app
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.tombstones import Subject
 from evalpipe.steps import analysis as analysis_step
@@ -331,3 +333,21 @@ def test_a_dry_run_tells_and_does_nothing(built: Path, tmp_path: Path) -> None:
     assert told.n_analyses == 3
     after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file() and "_staging" not in str(path)}
     assert after == {path: data for path, data in before.items() if "_staging" not in str(path)}
+
+
+def test_the_command_names_nobody_and_refuses_two_people(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = copied(small, tmp_path)
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    asked = ["erase", "--home", str(home), "--json"]
+    told = CliRunner().invoke(app, [*asked, "--user", ANN, "--dry-run"])
+    assert told.exit_code == 0, told.output
+    assert '"n_sessions": 4' in told.stdout
+    assert "nakamoto" not in told.output.lower()
+    for wrong in ([], ["--user", "a", "--token", "b"], ["--token", "b", "--tenant", "t"]):
+        assert CliRunner().invoke(app, [*asked, *wrong]).exit_code == 2
+    assert CliRunner().invoke(app, [*asked, "--token", "u_" + "a" * 20]).exit_code == 2
+    left = CliRunner().invoke(app, ["doctor", "--home", str(home), "--json"])
+    assert '"erasure_pending": false' in left.stdout
+    assert CliRunner().invoke(app, ["retention", "--home", str(home), "--json"]).stdout.strip().endswith('"days": []}')
