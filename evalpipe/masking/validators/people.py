@@ -59,7 +59,9 @@ def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     if _is_userinfo(v, start):
         return None
-    return [(start, stop, f"{local}@{text(domain.group()).lower()}")]
+    # What follows a plus sign sorts one person's mail (RFC 5233); the mailbox is the same.
+    mailbox = local.split("+")[0] or local
+    return [(start, stop, f"{mailbox}@{text(domain.group()).lower()}")]
 
 
 def _off_escape(v: bytes, start: int, at: int) -> int:
