@@ -24,6 +24,7 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     user_of,
+    word_of,
 )
 from evalpipe.sources.readers.claude_lines import HANDLERS, SOURCE, ClaudeSession
 from evalpipe.sources.readers.claude_queue import DROPPED
@@ -94,6 +95,12 @@ class ClaudeParser(Parser):
             session.see(at)
         return KEPT
 
+    def empty(self, session: Session) -> None:
+        """Let go of the rows, wherever they are held."""
+        super().empty(session)
+        assert isinstance(session, ClaudeSession)
+        session.responses.clear()
+
     def finish(self, session: Session) -> None:
         """Settle tokens, calls without a result, and queued messages that arrived after all."""
         assert isinstance(session, ClaudeSession)
@@ -131,7 +138,7 @@ def _describe(session: ClaudeSession, record: Record) -> None:
 
 
 def _recognise(record: Record) -> bool:
-    kind = str(record.get("type"))
+    kind = word_of(record.get("type"))
     if kind in HANDLERS:
         return type(record.get("sessionId")) is str
     return kind in ("file-history-snapshot", "summary") and ("messageId" in record or "leafUuid" in record)

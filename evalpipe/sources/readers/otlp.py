@@ -20,6 +20,7 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     json_readers,
+    word_of,
 )
 from evalpipe.sources.readers.span_attributes import add_events, fill
 from evalpipe.sources.readers.span_values import any_time, known, number_of
@@ -68,8 +69,19 @@ class OtlpParser(SpanParser):
             self._told.setdefault((trace_id, span_id), []).append((at, self.n_records, event))
         return KEPT
 
-    def close(self) -> int:
-        """Give logged messages to spans that hold none, then sort the spans into sessions."""
+    def beside(self) -> Iterator[tuple[str, Any]]:
+        """Give away logged messages."""
+        for (trace_id, span_id), told in self._told.items():
+            yield trace_id, (span_id, told)
+        self._told = {}
+
+    def take_beside(self, trace_id: str, item: Any) -> None:
+        """Take back the messages of one span."""
+        span_id, told = item
+        self._told.setdefault((trace_id, span_id), []).extend(told)
+
+    def settle(self) -> None:
+        """Give logged messages to spans that hold none."""
         for (trace_id, span_id), told in self._told.items():
             span = self.traces.get(trace_id, {}).get(span_id)
             if span is None or any(m.role != "system" for m in (*span.inputs, *span.outputs)):
@@ -78,7 +90,6 @@ class OtlpParser(SpanParser):
             add_events(span, [event for _, _, event in told])
             span.records += [number for _, number, _ in told]
         self._told = {}
-        return super().close()
 
 
 def _spans(value: Any) -> list[tuple[Record, Record]] | None:
@@ -142,7 +153,7 @@ def _plain(value: Any, depth: int) -> Any:
         if name == "kvlistValue":
             pairs = inner.get("values") if type(inner) is dict else None
             listed = [pair for pair in pairs if type(pair) is dict] if type(pairs) is list else []
-            return {str(pair.get("key")): _plain(pair.get("value"), depth + 1) for pair in listed}
+            return {word_of(pair.get("key")): _plain(pair.get("value"), depth + 1) for pair in listed}
         if name == "intValue":
             return number_of(inner)
         if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
