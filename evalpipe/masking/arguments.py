@@ -73,8 +73,8 @@ def argument_policy(folder: Path) -> ArgumentPolicy:
     drop, pictures = frozenset(everywhere.get("drop", ())), frozenset(everywhere.get("drop_pictures", ()))
     keys = "|".join(re.escape(key) for key in sorted(drop)) or "$^"
     trigger = rf'"(?:{keys})"\s*:\s*"|;base64,|[A-Za-z0-9+/]{{256}}'
-    lists = (frozenset(paths.get(name, ())) for name in ("homes", "known", "files"))
-    return ArgumentPolicy(tools, drop, pictures, *lists, trigger)
+    homes, known, files = (frozenset(paths.get(name, ())) for name in ("homes", "known", "files"))
+    return ArgumentPolicy(tools, drop, pictures, homes, known, files, trigger)
 
 
 def tool_of(name: str | None, policy: ArgumentPolicy) -> Mapping[str, str]:

@@ -62,8 +62,8 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
         _ask_model(texts, plan, steps_context, counts)
     masked_texts = {column.name: column.rewrite(plan, steps_context, terms, counts) for column in texts}
     named = steps.select("name").with_columns(masked_texts.values())
-    for column in arguments.apply(named, steps_context, plan, counts.add).select(masked_texts.keys()):
-        masked_texts[column.name] = column
+    named = arguments.apply(named, steps_context, plan, counts.add)
+    masked_texts = {name: named[name] for name in masked_texts}
     out_steps = apply_policy(steps, raw.STEPS, masked.STEPS, steps_context, plan, counts, masked_texts)
     session_context = sessions.select("session_id", "source", pl.col("tenant").fill_null(""))
     out_sessions = apply_policy(sessions, raw.SESSIONS, masked.SESSIONS, session_context, plan, counts, {})

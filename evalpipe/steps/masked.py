@@ -135,11 +135,14 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
 
 def _rescan_tasks(context: Context, made: Manifest, folder: Path) -> list[_Task]:
     gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
-    names = ("sessions", "steps", "files", "quarantine", "copies")
     return [
         _Task(
             made.key.day,
-            *(parts.get(name) for name in names),
+            parts.get("sessions"),
+            parts.get("steps"),
+            parts.get("files"),
+            parts.get("quarantine"),
+            parts.get("copies"),
             context.mask_plan,
             folder,
             f"{index:05d}",

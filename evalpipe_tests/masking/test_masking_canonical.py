@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -25,9 +26,9 @@ def _wide(text: str) -> str:
     return "".join(chr(ord(c) + 0xFEE0) if c.isalnum() or c == "@" else c for c in text)
 
 
-_ENCODINGS = {
-    "capitals": str.upper,
-    "title": str.title,
+_ENCODINGS: dict[str, Callable[[str], str]] = {
+    "capitals": lambda s: s.upper(),
+    "title": lambda s: s.title(),
     "full width": _wide,
     "percent": lambda s: s.replace("@", quote("@")),
     "entity": lambda s: s.replace("@", "&#64;"),
