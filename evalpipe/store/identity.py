@@ -1,7 +1,7 @@
 """One session in the logs of two exporters: when it is the same one, and whose copy counts.
 
 Belongs here: the rule, over one row a session. Does not belong here: copies under one id
-(``store/winners.py``).
+(``store/winners.py``), or a session in parts (``store/parts.py``).
 
 The id of a session bears the name of its source, so an agent's own log and an export of it are two
 sessions to begin with. They are taken for one in two cases only, because a session that is wrongly
@@ -79,10 +79,9 @@ def same_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
 def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
     """The richest copy first; ties go to the smaller id."""
     rank = pl.col("source").replace_strict(RANKS, default=_TRACES, return_dtype=pl.Int8)
-    native = pl.col("session_id").str.replace(r"^[^:]*:", "")
     return (
         sessions.select(COLUMNS)
-        .with_columns(rank=rank, native=native, is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
+        .with_columns(rank=rank, native=_native(), is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
         .sort(
             ["is_mute", "rank", "is_dated", "n_messages", "session_id"],
             descending=[False, False, True, True, False],
@@ -90,9 +89,19 @@ def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def has_unique_id() -> pl.Expr:
+    """Whether the id of a row's session, after the name of its source, is one that nobody gives twice."""
+    native = _native()
+    different = native.str.to_lowercase().str.split("").list.n_unique()
+    return native.str.contains(_UNIQUE) & (different >= _LEAST_CHARACTERS)
+
+
+def _native() -> pl.Expr:
+    return pl.col("session_id").str.replace(r"^[^:]*:", "")
+
+
 def _by_id(ranked: pl.DataFrame) -> pl.DataFrame:
-    named = ranked.filter(pl.col("native").str.contains(_UNIQUE)).with_columns(pl.col("native").str.to_lowercase())
-    named = named.filter(pl.col("native").str.split("").list.n_unique() >= _LEAST_CHARACTERS)
+    named = ranked.filter(has_unique_id()).with_columns(pl.col("native").str.to_lowercase())
     shared = named.filter(pl.col("source").n_unique().over("native") > 1).with_columns(
         counted_session_id=pl.col("session_id").first().over("native"),
         first_at=pl.col("started_at").first().over("native"),
