@@ -27,7 +27,7 @@ from evalpipe.store.winners import CopyRow, DayInput, Pick
 _TEXT = ("sessions", "steps")
 
 #: Sessions in parts that are made together.
-_WHOLES = 200
+_WHOLES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,10 @@ def _wholes(task: _Task) -> dict[str, pl.DataFrame]:
     """Sessions that are made of parts; nothing for a task that has none."""
     if not task.joined:
         return {}
+    wanted = pl.col("session_id").is_in([one.session_id for one in task.joined])
     held = {
-        (day, stem, name): _landed(task, day, stem, name)
+        # Of a part that holds many sessions only those few are held.
+        (day, stem, name): _landed(task, day, stem, name, wanted)
         for day, stem in sorted({place[:2] for one in task.joined for place in one.places})
         for name in _TEXT
     }
@@ -168,9 +170,10 @@ def _picked(data: pl.DataFrame, picks: tuple[Pick, ...], name: str) -> pl.DataFr
     return rows.drop(LANDED_ONLY[name], strict=False)  # what is noted beside the rows has grown with time
 
 
-def _landed(task: _Task, day: date, stem: str, name: str) -> pl.DataFrame:
+def _landed(task: _Task, day: date, stem: str, name: str, wanted: pl.Expr | None = None) -> pl.DataFrame:
+    path = task.root / f"day={day}" / f"{stem}.{name}.parquet"
     try:
-        return pl.read_parquet(task.root / f"day={day}" / f"{stem}.{name}.parquet")
+        return pl.read_parquet(path) if wanted is None else pl.scan_parquet(path).filter(wanted).collect()
     except FileNotFoundError:
         raise _expired(task, day, stem, name) from None
 

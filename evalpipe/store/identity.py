@@ -11,8 +11,8 @@ thrown away is worse than one that counts twice:
   ``ses_...``), and what both log overlaps in time. Numbers, names and short ids never join.
 - ``same_words``: people typed the same, and the agent's last words are the same
   (``sources/said.py``), both logs have times, and they start within two minutes of each other. Where
-  a source has two such sessions, as when a benchmark runs a task twice at once, none is joined, and neither is a
-  session that an id joins already.
+  a source has two such sessions, as when a benchmark runs a task twice at once, or two agents wrote logs of their
+  own, none is joined, and neither is a session that an id joins already.
 
 The richer copy counts: one with words before one without, then the agent's own log before traces
 before conversions (``RANKS``), then one with times, then the one with more messages. The rule reads
@@ -40,6 +40,12 @@ RANKS: dict[str, int] = {
     **dict.fromkeys(("harbor_trials", "terminal_bench", "mcpmark"), 4),
 }  # fmt: skip
 _TRACES = 1
+
+#: Logs that an agent writes of itself. Those of two agents never tell one session: a benchmark gives both
+#: the same task at the same time, and a short answer may be the same.
+AGENTS = frozenset({
+    "claude_code", "codex", "gemini_cli", "opencode", "pi_agent", "openhands", "swe_agent", "mini_swe_agent",
+})  # fmt: skip
 
 #: Forms of ids that are made at random and long enough never to be made twice.
 _UNIQUE = (
@@ -120,8 +126,9 @@ def _by_words(ranked: pl.DataFrame) -> pl.DataFrame:
     told = ranked.filter(pl.col("said_digest").is_not_null() & pl.col("is_dated"))
     n_sources = pl.col("source").n_unique().over("said_digest")
     spread = pl.col("started_at").max().over("said_digest") - pl.col("started_at").min().over("said_digest")
+    n_agents = pl.col("source").is_in(list(AGENTS)).sum().over("said_digest")
     # As many sessions as sources: no source has two, between which nothing could choose.
-    is_same = (n_sources > 1) & (pl.len().over("said_digest") == n_sources) & (spread <= _SAME_START)
+    is_same = (n_agents < 2) & (n_sources > 1) & (pl.len().over("said_digest") == n_sources) & (spread <= _SAME_START)
     shared = told.filter(is_same).with_columns(counted_session_id=pl.col("session_id").first().over("said_digest"))
     lost = shared.filter(pl.col("session_id") != pl.col("counted_session_id"))
     return lost.select("session_id", "counted_session_id", rule=pl.lit("same_words"))

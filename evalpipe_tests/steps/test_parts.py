@@ -125,6 +125,16 @@ def test_a_session_that_was_cut_anywhere_is_the_session_of_one_file(tmp_path: Pa
             assert_frame_equal(steps, one.steps)
 
 
+def test_whoever_withdraws_in_one_part_does_so_for_the_whole(tmp_path: Path) -> None:
+    lines = _own()
+    header = {**lines[0], "agent_release": "2.0"}
+    parts = [[{**header, "consent": "granted"}, *lines[1:6]], [{**header, "consent": "withdrawn"}, *lines[6:]]]
+    sessions, _ = _whole(tmp_path, parts)
+    assert sessions.select("consent", "agent", "agent_release", "end_status_logged").rows() == [
+        ("withdrawn", "acme", "2.0", "completed")
+    ]
+
+
 def _taken(folder: Path, *parts: list[Line]) -> list[list[str]]:
     return [[place[1] for place in item.places] for item in _joined(*_copies(folder, list(parts)))]
 
