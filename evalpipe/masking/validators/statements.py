@@ -1,7 +1,7 @@
 """Secrets of databases: values of an SQL statement that stand apart from their columns, and data source names.
 
-Belongs here: pairing columns with values, the password before an address. Does not belong here: statements whose cue stands right before
-the value, such as ``IDENTIFIED BY`` (a rule with ``quoted_secret``).
+Belongs here: pairing columns with values, the password before an address. Does not belong here:
+statements whose cue stands right before the value, such as ``IDENTIFIED BY`` (``quoted_secret``).
 """
 
 from __future__ import annotations
