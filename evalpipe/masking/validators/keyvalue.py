@@ -283,7 +283,9 @@ def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 
 def prose_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """Value after "my password is" and its like: must hold a digit and a letter."""
-    value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0].rstrip(b".!?:")
+    value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0]
+    # The quote behind it may be escaped, in a document inside of a document many times over.
+    value = value.rstrip(b"\\").rstrip(b".!?:")
     if len(value) < 6 or is_placeholder(value, facts) or not (_DIGIT.search(value) and _LETTER.search(value)):
         return None
     if _FILE.match(value) or b"(" in value or b"=" in value[:-2]:
