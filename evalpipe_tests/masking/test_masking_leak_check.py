@@ -118,6 +118,12 @@ def test_canaries_are_taken_out_before_publishing() -> None:
         "-----BEGIN PRIVATE KEY-----\n" + "aB3dEf7Hk9" * 5,
         "MY_API_KEY=abc123def456ghi",
         "4539.1488.0343.6467",
+        "my phone number is 415.555.0134 at home",
+        "Tel.: (415) 555-0134",
+        "mobile: 415 555 0134",
+        "CPF 529.982.247-25",
+        "CNPJ 11.444.777/0001-61",
+        "her SSN: 536-22-8123",
         "4539\u00a01488\u00a00343\u00a06467",
         "4539\u20071488\u20070343\u20076467",
         "pay to de89370400440532013000 now",
@@ -267,3 +273,25 @@ def test_the_detector_knows_every_account_that_the_rules_keep() -> None:
         assert "home_folder" not in detector.scan(series), word
     for word in words["role_mailboxes"]:
         assert "email" not in detector.scan(pl.Series([f"from {word}@mail.example.com"])), word
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("call 415.555.0134", {"phone_grouped"}),
+        ("0171 is not, 01 42 68 53 00 is", {"phone_grouped"}),
+        ("Tel.: (415) 555-0134", {"phone_named"}),
+        ("my phone number is 415.555.0134 at home", {"phone_named", "phone_grouped"}),
+        ("mobile: 415 555 0134", {"phone_named", "phone_grouped"}),
+    ],
+)
+def test_a_phone_in_groups_is_counted_and_blocks_nothing(text: str, counted: set[str]) -> None:
+    assert set(detector.scan(pl.Series([text]))) == counted
+    assert not any(detector.is_high(name) for name in counted)
+
+
+@pytest.mark.parametrize(
+    "text", ["v415.555.01345", "CPF 529.982.247-26", "11.444.777/0001-62", "000.000.000-00", "x=1.415.555.0134"]
+)
+def test_what_only_looks_like_a_number_of_somebody_is_not_counted(text: str) -> None:
+    assert detector.scan(pl.Series([text])) == {}
