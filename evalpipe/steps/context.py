@@ -25,7 +25,7 @@ from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import ledger
+from evalpipe.steps import epochs, ledger, rescan
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
@@ -143,6 +143,13 @@ class Context:
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
         if step == "masked" and not self.consent.is_empty():
+            from evalpipe.steps.withdrawal import withdrawn_later
+
+            made = self.lookup("masked", day)
+            if made is not None and rescan.is_sealed(self, day):
+                # Consent is joined to ids as logged, which are gone; what is withdrawn since is followed.
+                told = {"consent": made.inputs["consent"]} if "consent" in made.inputs else {}
+                return told if withdrawn_later(self, day).is_empty() else {"consent": "withdrawn since"}
             return self._consent_inputs(self.lookup("raw", day))
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
@@ -163,7 +170,7 @@ class Context:
             rows = masking.concerning(self.consent, people)
             text = rows.write_csv(null_value="\x00")
             # Keyed, because a manifest is no place for a digest that ids can be guessed from.
-            digest = hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
+            digest = hashlib.blake2b(text.encode(), key=self._ledger_key, digest_size=8).hexdigest()
             self._consent_known[content] = {} if rows.is_empty() else {"consent": digest}
         return self._consent_known[content]
 
@@ -200,11 +207,18 @@ class Context:
     @property
     def key_fingerprint(self) -> str:
         """Digest that tells two keys apart and reveals neither."""
-        return hashlib.blake2b(b"evalpipe key fingerprint", key=self.key.secret, digest_size=8).hexdigest()
+        return self.key.fingerprint
+
+    @property
+    def _ledger_key(self) -> bytes:
+        """Key for digests of ledgers; it changes with a rotation, as the receipts in manifests do."""
+        return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.state, digest_size=32).digest()
 
     @property
     def digest_key(self) -> bytes:
-        """Key for digests of quarantined bytes."""
+        """Key for digests of quarantined bytes: that of the first epoch, so that a record that is read
+        again after a rotation is the same record. What leaves layer 1 is a token of this digest.
+        """
         return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.secret, digest_size=32).digest()
 
     @property
@@ -215,6 +229,12 @@ class Context:
     def lookup(self, step: str, day: date) -> Manifest | None:
         """Committed manifest of a step and day under these versions."""
         return self.lake.manifest(self.versions.slice_key(step, day))
+
+    def damage(self, manifest: Manifest) -> str | None:
+        """What is wrong with the files of a slice, or ``None``; raw text of a sealed day may be gone."""
+        what = self.lake.damage(manifest)
+        is_raw = what is not None and manifest.key.step == "raw"
+        return None if is_raw and rescan.is_sealed(self, manifest.key.day) else what
 
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
@@ -230,7 +250,7 @@ class Context:
             for day, receipt in waiting_receipts(self.lake, self.landing, inputs).items()
             if not is_due(self, day, steps[day])
         }
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
+        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.damage)
 
 
 def today() -> date:
@@ -273,11 +293,15 @@ def open_context(
 
     Yields:
         The open context.
+
+    Raises:
+        EvalpipeError: ``KEY_MISSING``, ``KEY_INVALID``, ``KEY_PERMISSIONS``; ``MIXED_KEYS`` for a home
+            whose rotation of the key is not finished, ``HOME_IN_USE`` while one is running.
     """
     settings = open_home(settings)
-    key = masking.keys.load_or_create(settings.key_file, os.environ if environ is None else environ)
     loaded = load_criteria(settings.criteria)
-    with nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
+    with epochs.held(settings), nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
+        key = epochs.key_of(settings, os.environ if environ is None else environ)
         context = Context(settings, loaded, key, as_of or yesterday(), running)
         context.lake.prepare()
         yield context

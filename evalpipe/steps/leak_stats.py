@@ -20,8 +20,16 @@ from evalpipe.steps.slices import total
 _TRAILING_DAYS = 56
 
 
-def of_report(report: masking.LeakReport, plan: MaskPlan) -> dict[str, Any]:
-    """The record of one part."""
+def of_report(report: masking.LeakReport, plan: MaskPlan, *, is_rescan: bool = False) -> dict[str, Any]:
+    """The record of one part.
+
+    Args:
+        report: What the check found.
+        plan: What the part was masked by.
+        is_rescan: Whether the text had been masked before; then there was less to hide, and the rates
+            compare with those of other rescans only.
+    """
+    made_by = f"{plan.ruleset_digest()}.{plan.key.epoch}"
     return {
         "passed": report.passed,
         "findings": [asdict(finding) for finding in report.findings],
@@ -30,7 +38,7 @@ def of_report(report: masking.LeakReport, plan: MaskPlan) -> dict[str, Any]:
         "canaries_counted": report.canaries_counted,
         "rates": asdict(report.rates),
         "witness": report.witness,
-        "masked_by": f"{plan.ruleset_digest()}.{plan.key.epoch}",
+        "masked_by": f"{made_by}.rescan" if is_rescan else made_by,
     }
 
 

@@ -20,12 +20,12 @@ from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import leak_stats
+from evalpipe.steps import leak_stats, rescan
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
-from evalpipe.steps.withdrawal import withdraw
-from evalpipe.store.lake import stage_part
+from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.winners import DayInput
 
@@ -43,6 +43,9 @@ class _Task:
     label: str
     n_bytes: int
     consent: pl.DataFrame
+    # Of a day that lives on without raw text: its parts are masked ones, and these sessions lose theirs.
+    is_rescan: bool = False
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +69,29 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     """
     plan = context.mask_plan
 
+    sealed: dict[date, Manifest] = {}
+
     def tasks_of(day: date) -> list[_Task]:
-        manifest = context.lookup("raw", day)
+        manifest, made = context.lookup("raw", day), context.lookup("masked", day)
         folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
+        if made is not None and rescan.is_sealed(context, day):
+            sealed[day] = made
+            return _rescan_tasks(context, made, folder)
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
         leak = leak_stats.merge([out.leak for out in outs], leak_stats.trailing(context, day))
         stats: dict[str, Any] = {"leak": leak, "parts": len(outs)}
+        stats |= _rule_sets(context, day, sealed.get(day))
         if not stats["leak"]["passed"]:
             raise EvalpipeError("LEAK_FOUND", f"day {day}: {stats['leak']['findings']}", where="masked")
         staged = [part for out in outs for part in out.staged]
-        redactions = [out.redactions for out in outs if not out.redactions.is_empty()]
-        if redactions:
-            folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
-            staged.append(stage_part("masked.redactions", _sum(pl.concat(redactions)), folder, "all"))
+        found = _sum(pl.concat([empty(TABLES["masked.redactions"]), *(out.redactions for out in outs)]))
+        audit = {"masked.redactions": found}
+        if day in sealed:
+            audit = rescan.with_earlier(context, sealed[day], found)
+        folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
+        staged += stage_tables(audit, folder, "all")
         return Committed(staged, stats)
 
     result = run_days(
@@ -124,12 +135,45 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     ]
 
 
+def _rescan_tasks(context: Context, made: Manifest, folder: Path) -> list[_Task]:
+    gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
+    return [
+        _Task(
+            made.key.day,
+            parts.get("sessions"),
+            parts.get("steps"),
+            parts.get("files"),
+            parts.get("quarantine"),
+            parts.get("copies"),
+            context.mask_plan,
+            folder,
+            f"{index:05d}",
+            n_bytes,
+            context.consent.clear(),
+            is_rescan=True,
+            gone=gone,
+        )
+        for index, (parts, n_bytes) in enumerate(rescan.pairs(context, made))
+    ]
+
+
+def _rule_sets(context: Context, day: date, sealed: Manifest | None) -> dict[str, Any]:
+    """What the manifest tells of the rules, so that later steps see when a change of them moved a signal."""
+    was = context.lookup("masked", day)
+    told: dict[str, Any] = {"ruleset": context.mask_plan.ruleset_digest()}
+    if was is not None and was.code_version != context.versions.code["masked"]:
+        told["masked_before"] = was.content_of("masked.sessions", "masked.steps")
+    if sealed is not None:
+        told[rescan.RESCANNED] = int(sealed.stats.get(rescan.RESCANNED, 0)) + 1
+    return told
+
+
 def _kernel(task: _Task) -> _Out:
     """Mask one task's rows together with canaries, and check all of it before anything is committed."""
     canaries = masking.plant_canaries(task.plan, task.day)
     with masking.overheard() as heard:
         staged, redactions, report = _masked(task, canaries)
-    leak = leak_stats.of_report(report, task.plan)
+    leak = leak_stats.of_report(report, task.plan, is_rescan=task.is_rescan)
     # Whatever else leaves this process is searched like the tables.
     words = {"log messages": "\n".join(heard), "statistics": json.dumps(leak)}
     return _Out(staged, redactions, leak_stats.with_findings(leak, masking.check_words(canaries, words)))
@@ -139,9 +183,9 @@ def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, 
     plan = task.plan
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
-    files = masking.mask_files(_with(task.files, canaries.files), plan)
-    quarantine = masking.mask_quarantine(_with(task.quarantine, canaries.quarantine), plan)
-    copies = masking.mask_copies(_with(task.copies, canaries.copies), plan)
+    files = masking.mask_files(_with(task, "files", canaries.files), plan)
+    quarantine = masking.mask_quarantine(_with(task, "quarantine", canaries.quarantine), plan)
+    copies = masking.mask_copies(_with(task, "copies", canaries.copies), plan)
     # Staged first, so that the check reads the very bytes that would be published.
     sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
     tables = {
@@ -172,13 +216,23 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The task's sessions and steps, those without consent emptied of text. Canaries come after: a
     source that is withdrawn must not take the check with it.
     """
-    sessions = pl.read_parquet(task.sessions) if task.sessions else empty(TABLES["raw.sessions"])
-    steps = pl.read_parquet(task.steps) if task.steps else empty(TABLES["raw.steps"])
+    sessions, steps = (_read(task, name) for name in ("sessions", "steps"))
+    if task.is_rescan:
+        is_gone = pl.col("session_id").is_in(task.gone)
+        told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
+        return sessions.with_columns(consent=told), masking.without_text(steps, pl.Series(task.gone, dtype=pl.String))
     return masking.apply_consent(sessions, steps, task.consent)
 
 
-def _with(path: Path | None, canaries: pl.DataFrame) -> pl.DataFrame:
-    return canaries if path is None else pl.concat([pl.read_parquet(path), canaries])
+def _read(task: _Task, name: str) -> pl.DataFrame:
+    path: Path | None = getattr(task, name)
+    if path is None:
+        return empty(TABLES[f"raw.{name}"])
+    return rescan.as_raw(name, path) if task.is_rescan else pl.read_parquet(path)
+
+
+def _with(task: _Task, name: str, canaries: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([_read(task, name), canaries])
 
 
 def _sum(redactions: pl.DataFrame) -> pl.DataFrame:

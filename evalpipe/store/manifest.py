@@ -29,6 +29,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "masked.files",
         "masked.copies",
         "masked.redactions",
+        "masked.rescans",
     ),
     "signals": (
         "signals.hard",
