@@ -97,8 +97,13 @@ def _taken(
     whole: dict[int, _Halves] = {}
     n_messages = 0
     for copy in copies:
-        own = steps.get((copy["session_id"], copy["day"], copy["stem"], copy["copy"]), {})
-        if not own or any(copy["first_step_at"] == other["first_step_at"] for other in taken):
+        own = steps.get((copy["session_id"], copy["day"], copy["stem"], copy["copy"]))
+        if any(copy["first_step_at"] == other["first_step_at"] for other in taken):
+            continue
+        if own is None:
+            # Its text has expired: what was one session before must not become two.
+            n_messages += copy["n_messages"]
+            taken.append(copy)
             continue
         shared = own.keys() & whole.keys()
         if not all(_agree(own[key], whole[key]) for key in shared):
