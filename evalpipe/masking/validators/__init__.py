@@ -26,6 +26,7 @@ SPAN: dict[str, SpanValidator] = {
     "header_value": places.header_value,
     "random_token": places.random_token,
     "flag_value": keyvalue.flag_value,
+    "random_value": places.random_value,
     "prose_secret": keyvalue.prose_secret,
     "quoted_secret": places.quoted_secret,
     "basic_pair": places.basic_pair,
