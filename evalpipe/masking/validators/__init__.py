@@ -27,6 +27,7 @@ SPAN: dict[str, SpanValidator] = {
     "random_token": places.random_token,
     "flag_value": keyvalue.flag_value,
     "dashed_flag": keyvalue.dashed_flag,
+    "random_value": places.random_value,
     "prose_secret": keyvalue.prose_secret,
     "quoted_secret": places.quoted_secret,
     "basic_pair": places.basic_pair,
