@@ -324,6 +324,37 @@ def ui(
 
 
 @app.command()
+def erase(
+    user: Annotated[str | None, typer.Option("--user", help="Id of the person as the logs have it.")] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Or the pseudonym, as in masked.sessions.user_id.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Only in this tenant [in all].")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Only sessions of this reader [of all].")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would go, and do nothing.")] = False,
+    home: Home = None,
+    criteria: Criteria = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Erase one person from every file of a home, for good, and leave them out of all later logs."""
+    from evalpipe.console import erasure
+
+    with handled(as_json=as_json, debug=debug):
+        subject = erasure.subject_of(user, token, tenant, source)
+        erasure.erase(_existing(home, criteria), subject, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+def retention(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Take away text that has been kept for long enough (data/retention.toml); every run does so at its end."""
+    from evalpipe.console import erasure
+
+    with handled(as_json=as_json, debug=debug):
+        erasure.expire(_existing(home, None), as_json=as_json)
+
+
+@app.command()
 def doctor(home: Home = None, criteria: Criteria = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Look at a home: what is stale, what was refused, what is published."""
     from evalpipe.console import doctor as look

@@ -12,13 +12,13 @@ import dagster as dg
 
 from evalpipe import settings as settings_module
 from evalpipe.orchestration.assets.analysis import analysis_assets, scorecard
-from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_landing
+from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_landing, raw_retention
 from evalpipe.orchestration.assets.publication import latest_report, publication_asset, refused_days
 from evalpipe.orchestration.checks import CHECKS
 from evalpipe.orchestration.jobs import jobs
 from evalpipe.orchestration.partitions import daily
 from evalpipe.orchestration.resources import HomeResource, warehouse_resource
-from evalpipe.orchestration.schedules import nightly_schedule
+from evalpipe.orchestration.schedules import nightly_schedule, retention_schedule
 from evalpipe.orchestration.sensors import late_days, new_files, new_versions
 from evalpipe.settings import Settings, peek_first_day
 from evalpipe.steps.context import code_versions, load_criteria, prices_of
@@ -42,6 +42,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
     return dg.Definitions(
         assets=[
             raw_landing,
+            raw_retention,
             *layer_assets(days, versions),
             *analysis_assets(days, versions),
             publication_asset(models),
@@ -51,7 +52,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
         ],
         asset_checks=CHECKS,
         jobs=jobs([asset_key(model.name) for model in models]),
-        schedules=[nightly_schedule(first_day, partial(home_config, settings))],
+        schedules=[nightly_schedule(first_day, partial(home_config, settings)), retention_schedule()],
         sensors=[new_files, late_days, new_versions],
         resources={"home": home, "warehouse": warehouse_resource(settings)},
         # Spawning a process a step costs 3 to 5 s; the engine fans out inside a step instead.

@@ -39,6 +39,7 @@ class Settings:
         assignments: Assignment ledger (CSV, JSON lines or Parquet); empty for none.
         consent: Consent ledger, likewise.
         ner: Model that looks for names in prose behind the rules, such as ``spacy:en_core_web_sm``; empty for none.
+        retention: File of periods after which text expires, in place of the shipped one; empty for that.
         first_day: First UTC day of the home; fixed when the home is made.
         workers: Processes that parse, mask and extract.
         batch_bytes: Input that one landing batch holds at most; bounds memory.
@@ -55,6 +56,7 @@ class Settings:
     assignments: str = ""
     consent: str = ""
     ner: str = ""
+    retention: str = ""
     first_day: date = date(2023, 1, 1)
     workers: int = 2
     batch_bytes: int = 32_000_000
@@ -94,6 +96,16 @@ class Settings:
     def key_file(self) -> Path:
         """The masking key, unless the environment gives it."""
         return self.home / "masking.key"
+
+    @property
+    def tombstones(self) -> Path:
+        """Tags of everyone who was erased; it names nobody."""
+        return self.home / "tombstones.json"
+
+    @property
+    def tombstone_key_file(self) -> Path:
+        """The key of those tags, unless the environment gives it."""
+        return self.home / "tombstone.key"
 
 
 def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
@@ -139,6 +151,7 @@ def load(*, folder: Path | None = None, environ: Mapping[str, str] | None = None
         prices=_named(folder, settings.prices, "prices"),
         assignments=_named(folder, settings.assignments, "assignments"),
         consent=_named(folder, settings.consent, "consent"),
+        retention=_named(folder, settings.retention, "retention"),
     )
 
 

@@ -12,7 +12,7 @@ from datetime import date
 from evalpipe.console import show
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import rejections, rescan
+from evalpipe.steps import erase, rejections, rescan, retention
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.signals import MOVED
 from evalpipe.store.manifest import contiguous
@@ -33,6 +33,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         published = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory).published()
         latest = analysis_step.latest(context)
         stale = stale_analyses(context)
+        sealed, lost = retention.sealed_days(context)
         state = {
             "home": str(settings.home),
             "first_day": context.settings.first_day.isoformat(),
@@ -45,6 +46,9 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "days_made": len(made),
             "days_stale": [f"{start}..{end}" for start, end in plan.runs],
             "days_refused": {day.isoformat(): entry["code"] for day, entry in red.items()},
+            "days_sealed": [f"{start}..{end}" for start, end in contiguous(sealed)],
+            "days_out_of_reach": [f"{start}..{end}" for start, end in contiguous(lost)],
+            "erasure_pending": erase.is_pending(settings),
             "latest_analysis": str(latest.key) if latest else None,
             "analyses_stale": [
                 f"{window} of {start}..{end}" for window, days in stale.items() for start, end in contiguous(days)
@@ -57,6 +61,10 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
     show.table([{"what": name, "state": _brief(value)} for name, value in state.items()])
     for start, end in plan.runs:
         show.line(f"Stale days: run  evalpipe backfill {start}..{end}")
+    if lost:
+        show.line("Days out of reach: these criteria or this key would need text that has expired (docs/privacy.md).")
+    if state["erasure_pending"]:
+        show.line("An erasure was begun and not ended: any evalpipe run, backfill or erase goes on with it.")
     for window, days in stale.items():
         for start, end in contiguous(days):
             show.line(f"Stale analyses: run  evalpipe backfill {start}..{end} --window {window}")

@@ -16,10 +16,11 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.orchestration.runner import Runner, ranges
 from evalpipe.settings import Settings, peek_first_day
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import rejections
+from evalpipe.steps import erase, rejections, retention
 from evalpipe.steps.analysis import stale_as_of_days, trailing_name
 from evalpipe.steps.context import Context, open_context, today, yesterday
 from evalpipe.steps.land import require_days_of_home, require_sources
+from evalpipe.steps.seal import expired
 from evalpipe.store.lake import Lake
 
 
@@ -49,7 +50,7 @@ def run_sources(
     undated_as: date | None,
     window: str,
 ) -> Summary:
-    """Land files, make every stale day, score, publish and report.
+    """Land files, make every stale day, score, publish and report; an erasure that was killed is ended first.
 
     Args:
         settings: Settings of the home.
@@ -65,12 +66,13 @@ def run_sources(
         require_days_of_home(first_day, undated_as, undated_as, "--undated-as")
     if days is not None:
         require_days_of_home(first_day, *days, "--days")
+    erase.resume(settings)
     runner.land(sources, undated_as).require()
     return make_days(settings, runner, days=days, window=window)
 
 
 def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | None, window: str) -> Summary:
-    """Make stale days, score, publish and report.
+    """Make stale days, score, publish and report; then take away what has expired.
 
     Args:
         settings: Settings of the home.
@@ -81,6 +83,7 @@ def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | N
     as_of = yesterday()
     if days is not None:
         require_days_of_home(peek_first_day(settings), *days, "days")
+    erase.resume(settings)
     summary = Summary(window=window)
     seen: set[date] = set()
     stale, left = _stale(settings, as_of, days), set[date]()
@@ -101,8 +104,19 @@ def make_days(settings: Settings, runner: Runner, *, days: tuple[date, date] | N
         raise EvalpipeError("CONTRACT_BROKEN", "days stay stale after they were made", where=f"{min(left)}")
     summary.days = sorted(seen - set(red))
     summary.red = {day: (entry["code"], entry["what"]) for day, entry in red.items()}
+    if days is not None:
+        summary.red |= _out_of_reach(settings, days, as_of)
     _score(settings, runner, summary, days, as_of)
+    if retention.is_due(settings):
+        runner.retention().require()
     return summary
+
+
+def _out_of_reach(settings: Settings, days: tuple[date, date], as_of: date) -> dict[date, tuple[str, str]]:
+    """Days that were asked for, and would have to be made from text that has expired."""
+    with open_context(settings, as_of=as_of) as context:
+        _, lost = retention.sealed_days(context)
+    return {day: (error.code, error.what) for day in lost if days[0] <= day <= days[1] for error in (expired(day),)}
 
 
 def _stale(settings: Settings, as_of: date, days: tuple[date, date] | None) -> set[date]:

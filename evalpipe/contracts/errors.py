@@ -276,6 +276,12 @@ ERROR_CODES = _codes(
         Exit.SOME_SLICES_RED,
     ),
     Code(
+        "UNKNOWN_USER",
+        "No session bears the token, so nothing could be erased or kept out by it.",
+        "Take the token from masked.sessions.user_id of this home, or name the id as logged with --user.",
+        Exit.USAGE,
+    ),
+    Code(
         "NO_HOME",
         "No home lies in that place.",
         "Name the home that exists with --home or EVALPIPE_HOME, or make one with: evalpipe run SOURCE...",

@@ -4,10 +4,10 @@ Belongs here: the way from ``raw`` frames to ``masked`` frames. Does not belong 
 writing slices, signals. Rules are data (``data/masking``); code holds validators and the engine.
 """
 
-from evalpipe.masking import ner
+from evalpipe.masking import ner, tombstones
 from evalpipe.masking.canaries import Canaries, drop_canaries, drop_canary_rows, plant_canaries
 from evalpipe.masking.canary_rows import CANARY_SOURCE, CANARY_TENANT
-from evalpipe.masking.consent import apply_consent, concerning, without_text
+from evalpipe.masking.consent import apply_consent, concerning, withdrawn, without_text
 from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import LeakReport, leak_check
@@ -43,5 +43,7 @@ __all__ = [
     "overheard",
     "plant_canaries",
     "ruleset_digest",
+    "tombstones",
+    "withdrawn",
     "without_text",
 ]

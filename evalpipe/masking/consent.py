@@ -38,6 +38,20 @@ def apply_consent(
     return sessions, without_text(steps, sessions.filter(pl.col("consent") == WITHDRAWN)["session_id"])
 
 
+def withdrawn(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.Series:
+    """Ids of sessions whose consent is withdrawn, by their log or by the ledger.
+
+    Args:
+        sessions: ``session_id, user_id, tenant, source, consent`` as logged; a session may have several
+            copies, and is withdrawn if one of them is.
+        ledger: As for :func:`apply_consent`.
+    """
+    is_gone = sessions["consent"].fill_null("") == WITHDRAWN
+    if not ledger.is_empty():
+        is_gone |= _told(sessions, ledger).fill_null("") == WITHDRAWN
+    return sessions.filter(is_gone)["session_id"].unique()
+
+
 def without_text(steps: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
     """Steps with the text of some sessions emptied.
 

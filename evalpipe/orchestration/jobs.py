@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from evalpipe.orchestration.assets.layers import LANDING
+from evalpipe.orchestration.assets.layers import LANDING, RETENTION
 from evalpipe.orchestration.assets.publication import PUBLICATION, REFUSED, REPORT
 from evalpipe.store.manifest import STEP_TABLES
 
@@ -41,6 +41,11 @@ def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]
             "late",
             slices | analysis | publish | refused,
             description="Days that late files made stale, up to the published report.",
+        ),
+        dg.define_asset_job(
+            "retention",
+            dg.AssetSelection.assets(RETENTION),
+            description="Take away raw rows, text and snippets that have been kept for long enough.",
         ),
         dg.define_asset_job(
             "release_scorecard",

@@ -108,6 +108,10 @@ class Runner:
         """Rebuild the warehouse and the report."""
         return self._execute("publish", as_of=as_of)
 
+    def retention(self) -> RunOutcome:
+        """Take away what has expired."""
+        return self._execute("retention")
+
     def nightly(self, day: date, sources: Sequence[str | Path]) -> RunOutcome:
         """What the schedule runs in the night after ``day``."""
         start, end = nightly_range(day, self._settings.first_day, LOOK_AHEAD_DAYS)

@@ -1,4 +1,4 @@
-"""The nightly schedule: one range run for the day that ended and the days that look ahead to it."""
+"""Schedules: the night, one range run for the day that ended and the days that look ahead to it; retention."""
 
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -33,3 +33,17 @@ def nightly_schedule(first_day: date, home_config: Callable[[str], dict[str, Any
         )
 
     return nightly_at_two
+
+
+def retention_schedule() -> dg.ScheduleDefinition:
+    """Four o'clock UTC, every day; the only schedule that runs without being switched on.
+
+    A period that somebody must remember to enforce is none.
+    """
+    return dg.ScheduleDefinition(
+        job_name="retention",
+        cron_schedule="0 4 * * *",
+        execution_timezone="UTC",
+        name="retention_at_four",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )

@@ -37,6 +37,8 @@ class Ledger:
         self.n_noise = 0
         self.n_quarantined = 0
         self.n_sessions = 0
+        #: Sessions of people who were erased, left out.
+        self.n_erased = 0
         self.first_day: date | None = None
         self._rows: list[tuple[Any, ...]] = []
 
@@ -126,6 +128,10 @@ class Ledger:
                 f"{self.n_quarantined} quarantined.",
                 where=self.file.digest,
             )
+        if self.n_erased and not self.n_sessions:
+            # Nothing of the file is left, and its path may name the person.
+            self.source_file, self.member = "", self.member and self.digest(self.member.encode())
+            self._rows = [(row[0], self.source_file, self.member, *row[3:]) for row in self._rows]
         self.flush(builder, is_end=True)
         version = self.reader.version if self.reader else ""
         builder.add_file(self.day, (

@@ -6,6 +6,7 @@ is found (``discover.py``), opened (``streams.py``) or parsed (``readers/``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -45,6 +46,12 @@ class Batch:
     digest: str
 
 
+def nobody(user_id: str | None, tenant: str | None, source: str, session_id: str) -> bool:
+    """Whose sessions are left out where nobody was erased: nobody's."""
+    del user_id, tenant, source, session_id
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """What reading depends on beyond the bytes.
@@ -60,6 +67,8 @@ class ReadOptions:
         max_session_bytes: A session that was logged in more bytes is quarantined ``SESSION_TOO_LARGE``.
         spool: Folder that nobody else may read, for temporary files with raw text; ``None`` to hold
             everything in memory, whatever the size of the file.
+        is_erased: Tells of a session's user, tenant, source and id whether it belongs to somebody who was
+            erased; its records count as noise. Picklable.
     """
 
     first_day: date
@@ -71,6 +80,7 @@ class ReadOptions:
     held_bytes: int = 32_000_000
     max_session_bytes: int = 128_000_000
     spool: Path | None = None
+    is_erased: Callable[[str | None, str | None, str, str], bool] = nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ from evalpipe.sources.registry import HEAD_BYTES, sniff
 from evalpipe.sources.spool import SpoolOptions
 from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
 
+#: Why a session of somebody who was erased is left out; it is in no table, since a row would name it.
+ERASED = "ERASED"
+
 
 def parse_batch(batch: Batch, options: ReadOptions, *, share: int = 0, n_shares: int = 1) -> Iterator[Chunk]:
     """Parse the files of a batch, one after the other, in bounded memory.
@@ -156,7 +159,7 @@ def _read_sessions(
     rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in too_large)
     if rejected:
         _quarantine_rejected(member, reader, reader.parser(FileContext(name, folders)), ledger, rejected)
-    if not ledger.n_sessions and not ledger.n_quarantined:
+    if not ledger.n_sessions and not ledger.n_quarantined and not ledger.n_erased:
         ledger.quarantine_file("NO_SESSION")
 
 
@@ -185,6 +188,11 @@ def _take(
             continue
         dates = session.dates(ledger.options.undated_day)
         code = _out_of_range(dates[0].date(), ledger.options) if dates[2] else ""
+        if ledger.options.is_erased(session.user_id, session.tenant, reader.name, session.session_id):
+            # The file's own row stands where it would have stood.
+            ledger.first_day = ledger.first_day or (None if code else dates[0].date())
+            ledger.n_erased += 1
+            code = ERASED
         if code:
             rejected[session.session_id] = code
             continue
@@ -204,7 +212,7 @@ def _out_of_range(day: date, options: ReadOptions) -> str:
 def _quarantine_rejected(
     member: Member, reader: Reader, parser: Parser, ledger: Ledger, rejected: dict[str, str]
 ) -> None:
-    """Move the records of rejected sessions from kept to quarantined.
+    """Move the records of rejected sessions from kept to quarantined, those of erased people to noise.
 
     Which records those are is not remembered while reading, since it is hardly ever asked: the file
     is read a second time instead.
@@ -217,6 +225,9 @@ def _quarantine_rejected(
         if (code := rejected.get(session_id)) is not None:
             placed.add(session_id)
             ledger.n_kept -= 1
+            if code == ERASED:
+                ledger.n_noise += 1
+                return
             ledger.quarantine(code, offset, line, len(data), ledger.digest(data), session_id)
 
     with ExitStack() as stack:
@@ -224,7 +235,7 @@ def _quarantine_rejected(
         for _ in feed(member, stream, reader, parser, shadow, watch):
             parser.forget()
     for session_id, code in rejected.items():
-        if session_id not in placed:
+        if session_id not in placed and code != ERASED:
             # Its records hold other sessions too, or do not name it: it stands there by itself.
             ledger.n_read += 1
             place = f"{ledger.file.digest}/{ledger.member}/{session_id}".encode()

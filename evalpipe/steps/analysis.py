@@ -97,7 +97,9 @@ def require_one_key(window: Window) -> None:
         )
 
 
-def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> StepResult:
+def make_analysis(
+    context: Context, as_of_days: Iterable[date], window: str, *, reason: str = "recomputed"
+) -> StepResult:
     """Score as-of days whose window changed.
 
     A published number that changes is appended to ``analysis.corrections`` with both receipts. An
@@ -108,6 +110,7 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
         context: The open home.
         as_of_days: As-of days in order.
         window: ``all``, or a number of days such as ``28d``.
+        reason: Why numbers move, as corrections say.
 
     Raises:
         EvalpipeError: ``MIXED_KEYS``.
@@ -169,7 +172,7 @@ def make_analysis(context: Context, as_of_days: Iterable[date], window: str) -> 
             # Appended first: the file is named by its content, so a run that is killed here appends it
             # again in vain, while one killed after the commit would never know that a number moved.
             content = Manifest(key, inputs, code_version, tuple(item.part for item in staged)).content
-            changed = analysis.corrections(old_numbers, tables[_NUMBERS], old.content, content)
+            changed = analysis.corrections(old_numbers, tables[_NUMBERS], old.content, content, reason)
             context.lake.append("analysis.corrections", changed)
         result.made[day] = context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats=stats)
     bar.finish("analysis")

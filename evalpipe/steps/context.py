@@ -10,10 +10,11 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -24,9 +25,11 @@ from evalpipe.engines import LocalEngine
 from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
+from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import epochs, ledger, rescan
+from evalpipe.steps import epochs, ledger, rescan, seal
 from evalpipe.steps.verdicts import rules_digest
+from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
@@ -107,6 +110,7 @@ class Context:
         key: Masking key.
         as_of: Day on which the run stands: it decides what is settled.
         engine: Where kernels run.
+        tombstones: Whom this home has erased.
     """
 
     settings: Settings
@@ -114,6 +118,7 @@ class Context:
     key: MaskingKey
     as_of: date
     engine: LocalEngine
+    tombstones: Tombstones = field(default_factory=Tombstones)
 
     @cached_property
     def lake(self) -> Lake:
@@ -142,18 +147,25 @@ class Context:
 
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
-        if step == "masked" and not self.consent.is_empty():
-            from evalpipe.steps.withdrawal import withdrawn_later
-
-            made = self.lookup("masked", day)
-            if made is not None and rescan.is_sealed(self, day):
-                # Consent is joined to ids as logged, which are gone; what is withdrawn since is followed.
-                told = {"consent": made.inputs["consent"]} if "consent" in made.inputs else {}
-                return told if withdrawn_later(self, day).is_empty() else {"consent": "withdrawn since"}
-            return self._consent_inputs(self.lookup("raw", day))
+        if step == "masked":
+            # What is carried on of a sealed day is in no slice before it.
+            item = self._landed(day)
+            sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
+            return sealed if self.consent.is_empty() else {**sealed, **self._consent_told(day)}
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
         return {}
+
+    def _consent_told(self, day: date) -> Mapping[str, str]:
+        """What the consent ledger says of a day."""
+        from evalpipe.steps.withdrawal import withdrawn_later
+
+        made = self.lookup("masked", day)
+        if made is not None and rescan.is_sealed(self, day):
+            # Consent is joined to ids as logged, which are gone; what is withdrawn since is followed.
+            told = {"consent": made.inputs["consent"]} if "consent" in made.inputs else {}
+            return told if withdrawn_later(self, day).is_empty() else {"consent": "withdrawn since"}
+        return self._consent_inputs(self.lookup("raw", day))
 
     @cached_property
     def _assignment_receipts(self) -> Callable[[date], str]:
@@ -177,6 +189,18 @@ class Context:
     @cached_property
     def _consent_known(self) -> dict[str, Mapping[str, str]]:
         """Inputs by content of a raw slice: a plan asks for every day several times."""
+        return {}
+
+    def _landed(self, day: date) -> DayInput | None:
+        """What was landed for a day. A plan asks for every day several times, so the index is looked at once."""
+        state = self.landing.state()
+        if self._inputs_known.get("state") != state:
+            self._inputs_known.update(state=state, inputs=self.landing.day_inputs())
+        found: DayInput | None = self._inputs_known["inputs"].get(day)
+        return found
+
+    @cached_property
+    def _inputs_known(self) -> dict[str, Any]:
         return {}
 
     @cached_property
@@ -231,10 +255,19 @@ class Context:
         return self.lake.manifest(self.versions.slice_key(step, day))
 
     def damage(self, manifest: Manifest) -> str | None:
-        """What is wrong with the files of a slice, or ``None``; raw text of a sealed day may be gone."""
-        what = self.lake.damage(manifest)
-        is_raw = what is not None and manifest.key.step == "raw"
-        return None if is_raw and rescan.is_sealed(self, manifest.key.day) else what
+        """Why a slice must be made anew although its inputs are the same, or ``None``; raw text of a day
+        that lives on without it may be gone.
+        """
+        from evalpipe.steps.withdrawal import withdrawn_later
+
+        day, what = manifest.key.day, self.lake.damage(manifest)
+        if what is not None:
+            return None if manifest.key.step == "raw" and rescan.is_sealed(self, day) else what
+        if manifest.key.step != "masked" or self.consent.is_empty():
+            return None
+        # The raw sessions that would tell whom a withdrawal concerns are gone on such a day.
+        is_sealed = seal.is_sealed("masked", self._landed(day))
+        return "consent was withdrawn" if is_sealed and not withdrawn_later(self, day).is_empty() else None
 
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
@@ -250,7 +283,17 @@ class Context:
             for day, receipt in waiting_receipts(self.lake, self.landing, inputs).items()
             if not is_due(self, day, steps[day])
         }
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.damage)
+        found = plan(
+            receipts,
+            lambda step, day: seal.standing(self, step, day, inputs.get(day)),
+            self.versions,
+            as_of=self.as_of,
+            rejected=rejected,
+            damage=self.damage,
+        )
+        # What would have to be made from text that has expired is not made, however stale it is.
+        lost = set(seal.out_of_reach(self, found.stale, inputs))
+        return Plan({day: why for day, why in found.stale.items() if day not in lost})
 
 
 def today() -> date:
@@ -282,14 +325,20 @@ def open_context(
     as_of: date | None = None,
     engine: LocalEngine | None = None,
     environ: Mapping[str, str] | None = None,
+    alone: bool = False,
 ) -> Iterator[Context]:
     """Open a home: make it if new, load criteria and key, start the engine.
+
+    Whoever has it open holds ``home.lock`` together with others; who takes bytes away holds it alone, so
+    that no step commits what it read before they went.
 
     Args:
         settings: Settings as loaded.
         as_of: Day on which the run stands; the last complete UTC day by default.
         engine: Where kernels run; a new one, closed on leaving, by default.
-        environ: Environment that may give the masking key; the process's own by default.
+        environ: Environment that may give the keys; the process's own by default.
+        alone: Wait until nobody else has the home open, and keep others out. A process that has it open
+            already would wait for itself.
 
     Yields:
         The open context.
@@ -299,9 +348,15 @@ def open_context(
             whose rotation of the key is not finished, ``HOME_IN_USE`` while one is running.
     """
     settings = open_home(settings)
+    environ = os.environ if environ is None else environ
     loaded = load_criteria(settings.criteria)
-    with epochs.held(settings), nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
-        key = epochs.key_of(settings, os.environ if environ is None else environ)
-        context = Context(settings, loaded, key, as_of or yesterday(), running)
+    with (
+        locked(settings.home / "home.lock", shared=not alone),
+        epochs.held(settings),
+        nullcontext(engine) if engine else LocalEngine(settings.workers) as running,
+    ):
+        key = epochs.key_of(settings, environ)
+        erased = masking.tombstones.load(settings.tombstones, settings.tombstone_key_file, key, environ)
+        context = Context(settings, loaded, key, as_of or yesterday(), running, erased)
         context.lake.prepare()
         yield context

@@ -13,8 +13,11 @@ from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 
-from evalpipe import sources
+import polars as pl
+
+from evalpipe import masking, sources
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking.tombstones import Tombstones
 from evalpipe.sources import Batch, ReadOptions, Source, SourceFile, StoredObject
 from evalpipe.steps.context import Context
 from evalpipe.steps.intake import Intake
@@ -128,8 +131,17 @@ class _Task:
     batch: Batch
     options: ReadOptions
     folder: Path
+    consent: pl.DataFrame
     share: int
     n_shares: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """Parts of a task, and of each file whether its path may be kept: not where all in it was erased."""
+
+    parts: tuple[LandedPart, ...]
+    paths: dict[str, bool]
 
 
 def require_sources(named: Sequence[Source]) -> None:
@@ -168,6 +180,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         digest_key=context.digest_key,
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
+        is_erased=context.tombstones,
         max_session_bytes=context.settings.max_session_bytes,
     )
     with closing(Intake(context, found)) as intake:
@@ -180,7 +193,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
 
 def _land_new(context: Context, intake: Intake, options: ReadOptions, result: LandingResult) -> None:
     # What was read at these places before; nothing that lands below is at one of them twice.
-    before = context.landing.copies_at(_place_of(item) for item in intake.candidates) if intake.candidates else {}
+    before = _copies_before(context, [_place_of(item) for item in intake.candidates])
     bar = sink()
     bar.start("reading", sum(item.n_bytes for item in intake.candidates), "bytes")
     with closing(intake.fresh()) as fresh:
@@ -201,19 +214,22 @@ def _land_batches(
 ) -> None:
     tasks = [task for batch in batches for task in _tasks(context, batch, options)]
     parts: list[LandedPart] = []
+    paths: dict[str, bool] = {}
     for task, found in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
-        parts += found
+        parts += found.parts
+        paths |= {digest: is_told or paths.get(digest, False) for digest, is_told in found.paths.items()}
         n_bytes = _weight_of(task)
         result.n_bytes += n_bytes
         sink().advance("reading", n_bytes)
         if task.share + 1 < task.n_shares:
             continue
         files = task.batch.files
+        hidden = {digest for digest, is_told in paths.items() if not is_told}
         is_new = context.landing.commit(
             StagedBatch(task.batch.digest, tuple(parts), task.folder),
-            files=[_landed_file(file, before) for file in files],
+            files=[_landed_file(file, before, context.tombstones, hidden) for file in files],
             readers=context.readers,
-            landed_on=options.undated_day,
+            landed_on=datetime.now(UTC).date(),
         )
         for part in parts if is_new else ():
             for name, rows in part.rows.items():
@@ -234,22 +250,34 @@ def _place_of(item: SourceFile | StoredObject) -> str:
     return item.uri or str(item.path.absolute())
 
 
-def _landed_file(file: SourceFile, before: Mapping[str, Sequence[LandedFile]]) -> LandedFile:
+def _copies_before(context: Context, places: Sequence[str]) -> dict[str, list[LandedFile]]:
+    """What was read at some places before; the index names a place by its path, or hides it after an erasure."""
+    named = {name: place for place in places for name in (place, context.tombstones.hide(place))}
+    out: dict[str, list[LandedFile]] = {}
+    for name, copies in (context.landing.copies_at(named) if named else {}).items():
+        out.setdefault(named[name], []).extend(copies)
+    return out
+
+
+def _landed_file(
+    file: SourceFile, before: Mapping[str, Sequence[LandedFile]], erased: Tombstones, hidden: set[str]
+) -> LandedFile:
     """Index row of a new file, with the earlier copies that it begins with, or that could not be read then."""
-    copies = () if file.code else before.get(_place_of(file), ())
+    place = _place_of(file)
+    copies = () if file.code else before.get(place, ())
     grown_from = tuple(
         old.digest
         for old in copies
         if sources.is_unread(old.digest, old.n_bytes) or sources.begins_with(file, old.digest, old.n_bytes)
     )
-    return LandedFile(file.digest, file.n_bytes, _place_of(file), grown_from)
+    return LandedFile(file.digest, file.n_bytes, erased.hide(place) if file.digest in hidden else place, grown_from)
 
 
 def _tasks(context: Context, batch: Batch, options: ReadOptions) -> list[_Task]:
     n_bytes = sum(file.n_bytes for file in batch.files)
     n_shares = _SHARES if len(batch.files) == 1 and n_bytes > context.settings.batch_bytes else 1
     folder = context.landing.staging_folder(batch.digest)
-    return [_Task(batch, options, folder, share, n_shares) for share in range(n_shares)]
+    return [_Task(batch, options, folder, context.consent, share, n_shares) for share in range(n_shares)]
 
 
 def _weight_of(task: _Task) -> int:
@@ -257,18 +285,23 @@ def _weight_of(task: _Task) -> int:
     return (task.share + 1) * n_bytes // task.n_shares - task.share * n_bytes // task.n_shares
 
 
-def _parse_quietly(task: _Task) -> list[LandedPart]:
-    parts: list[LandedPart] = run_quietly(_parse, task)
-    return parts
+def _parse_quietly(task: _Task) -> _Parsed:
+    parsed: _Parsed = run_quietly(_parse, task)
+    return parsed
 
 
-def _parse(task: _Task) -> list[LandedPart]:
+def _parse(task: _Task) -> _Parsed:
     """Parse one batch, or a share of it, in a worker and stage its parts."""
     parts: list[LandedPart] = []
+    paths: dict[str, bool] = {}
     task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = replace(task.options, spool=task.folder)
     chunks = sources.parse_batch(task.batch, options, share=task.share, n_shares=task.n_shares)
     for index, chunk in enumerate(chunks):
         tables = {name: getattr(chunk, name) for name in LANDED}
+        # What a person has withdrawn is not kept as logged either, not even until it expires.
+        tables["steps"] = masking.without_text(chunk.steps, masking.withdrawn(chunk.sessions, task.consent))
         parts += stage_chunk(task.batch.digest, index * task.n_shares + task.share, tables, task.folder)
-    return parts
+        for digest, place in chunk.files.select("file_id", "source_file").iter_rows():
+            paths[digest] = paths.get(digest, False) or place != ""
+    return _Parsed(tuple(parts), paths)

@@ -22,7 +22,7 @@ from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import leak_stats, rescan
+from evalpipe.steps import leak_stats, rescan, seal
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
 from evalpipe.steps.withdrawal import withdraw, withdrawn_later
@@ -46,6 +46,7 @@ class _Task:
     # Of a day that lives on without raw text: its parts are masked ones, and these sessions lose theirs.
     is_rescan: bool = False
     gone: tuple[str, ...] = ()
+    limits: seal.Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,11 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     def tasks_of(day: date) -> list[_Task]:
         manifest, made = context.lookup("raw", day), context.lookup("masked", day)
         folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
-        if made is not None and rescan.is_sealed(context, day):
+        item = inputs.get(day)
+        if made is not None and (rescan.is_sealed(context, day) or seal.is_to_scan_again(context, item, made)):
             sealed[day] = made
-            return _rescan_tasks(context, made, folder)
+            limits = seal.limits(context, item) if item is not None and item.raw_gone else None
+            return _rescan_tasks(context, made, folder, limits)
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
@@ -88,11 +91,19 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         staged = [part for out in outs for part in out.staged]
         found = _sum(pl.concat([empty(TABLES["masked.redactions"]), *(out.redactions for out in outs)]))
         audit = {"masked.redactions": found}
+        item = inputs.get(day)
         if day in sealed:
             audit = rescan.with_earlier(context, sealed[day], found)
+        elif item is not None and seal.is_sealed("masked", item):
+            carried, counts = seal.carried_masked(context, day, item)
+            staged += [*carried, *counts]
+            stats |= seal.carried_stats(counts, item)
+        # Late sessions are masked by the rules of today; what is carried on is scanned by them once it is alone.
+        was = context.lookup("masked", day)
+        code_version = was.code_version if was is not None and item is not None and seal.waits(item) else None
         folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
         staged += stage_tables(audit, folder, "all")
-        return Committed(staged, stats)
+        return Committed(staged, stats, code_version)
 
     result = run_days(
         context,
@@ -135,7 +146,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     ]
 
 
-def _rescan_tasks(context: Context, made: Manifest, folder: Path) -> list[_Task]:
+def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
     gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
     return [
         _Task(
@@ -152,6 +163,7 @@ def _rescan_tasks(context: Context, made: Manifest, folder: Path) -> list[_Task]
             context.consent.clear(),
             is_rescan=True,
             gone=gone,
+            limits=limits,
         )
         for index, (parts, n_bytes) in enumerate(rescan.pairs(context, made))
     ]
@@ -228,7 +240,10 @@ def _read(task: _Task, name: str) -> pl.DataFrame:
     path: Path | None = getattr(task, name)
     if path is None:
         return empty(TABLES[f"raw.{name}"])
-    return rescan.as_raw(name, path) if task.is_rescan else pl.read_parquet(path)
+    if not task.is_rescan:
+        return pl.read_parquet(path)
+    rows = rescan.as_raw(name, path)
+    return rows if task.limits is None else task.limits.of(name, rows)
 
 
 def _with(task: _Task, name: str, canaries: pl.DataFrame) -> pl.DataFrame:

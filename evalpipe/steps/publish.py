@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import polars as pl
 
 from evalpipe import __version__
 from evalpipe.contracts.tables import TABLES
@@ -46,6 +47,15 @@ def models() -> list[SqlModel]:
     return load_models(sql_dir())
 
 
+def with_reasons(context: Context) -> None:
+    """Give corrections that were appended before there was a reason the one that they had."""
+    name = "analysis.corrections"
+    for path in context.lake.appended(name):
+        if "reason" not in pl.read_parquet_schema(path):
+            context.lake.append(name, pl.read_parquet(path).with_columns(reason=pl.lit("recomputed")))
+            path.unlink()
+
+
 def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishResult:
     """Build the warehouse and swap it in, or find that it is published already.
 
@@ -53,6 +63,7 @@ def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishRe
         context: The open home.
         connect: Opens the draft.
     """
+    with_reasons(context)
     manifests = published_manifests(context)
     sources = _sources(context, manifests)
     # Layers are named by content; appended tables are the files themselves.

@@ -19,6 +19,7 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import TABLES
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.steps.withdrawal import forget_raw
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
 from evalpipe.store.parts import Joined
@@ -71,11 +72,16 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
         whose landed text is gone (``INPUT_EXPIRED``): its old slice, if any, stays.
     """
 
+    days = list(days)
+    forget_raw(context, days, inputs)
+
     def tasks_of(day: date) -> list[_Task]:
-        item = inputs[day]
+        item = inputs[day].live()
         folder = context.lake.staging_folder(context.versions.slice_key("raw", day))
         groups = [(group, ()) for group in group_stems(item, context.settings.part_bytes)]
         wholes = [((), item.joined[at : at + _WHOLES]) for at in range(0, len(item.joined), _WHOLES)]
+        # What does not count is told by the index, also where all text of the day has expired.
+        work = [*groups, *wholes] or ([((), ())] if item.copies else [])
         return [
             _Task(
                 context.settings.landing,
@@ -87,7 +93,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 sum(item.n_text_bytes[stem] for stem in group),
                 joined,
             )
-            for index, (group, joined) in enumerate([*groups, *wholes])
+            for index, (group, joined) in enumerate(work)
         ]
 
     return run_days(

@@ -66,6 +66,20 @@ def make_report(
     manifest = analysis_step.latest(context, window)
     if manifest is None:
         raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
+    return render(context, manifest, candidate, baseline)
+
+
+def render(
+    context: Context, manifest: Manifest, candidate: str | None = None, baseline: str | None = None
+) -> RenderedReport:
+    """Render one analysis; see :func:`make_report`.
+
+    Args:
+        context: The open home.
+        manifest: The analysis.
+        candidate: Version that may ship; by default none is named.
+        baseline: Version that it is compared with.
+    """
     tables = analysis_step.tables_of(context, manifest)
     if candidate and baseline:
         tables["analysis.gates"] = analysis_step.make_gates(context, manifest, candidate, baseline)

@@ -27,7 +27,7 @@ from evalpipe.engines import LocalEngine
 from evalpipe.masking import keys, rekeying
 from evalpipe.masking.keys import ENVIRONMENT_NAME, MaskingKey
 from evalpipe.settings import Settings, require_home
-from evalpipe.steps import epochs
+from evalpipe.steps import epochs, erase
 from evalpipe.steps.context import Context, load_criteria, yesterday
 from evalpipe.steps.progress import sink
 from evalpipe.steps.publish import APPENDED, publish
@@ -98,6 +98,8 @@ def rotate(settings: Settings, environ: Mapping[str, str]) -> Rotated:
             a part; ``KEY_MISSING``, ``KEY_INVALID`` and ``KEY_PERMISSIONS`` of the key.
     """
     require_home(settings)
+    # An erasure that was begun is recorded by tokens, which a rotation would change under its hands.
+    erase.resume(settings)
     with epochs.held(settings, alone=True), LocalEngine(1) as engine:
         lake = Lake(settings.lake, grace_seconds=_NO_GRACE)
         lake.prepare()

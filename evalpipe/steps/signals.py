@@ -17,6 +17,7 @@ import polars as pl
 
 from evalpipe import signals
 from evalpipe.criteria.model import ExtractionCriteria
+from evalpipe.steps import seal
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import drop_withdrawn
@@ -37,6 +38,7 @@ class _Task:
     folder: Path
     label: str
     n_bytes: int
+    only: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,18 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
         folder = context.lake.staging_folder(context.versions.slice_key("signals", day))
         sessions = context.lake.paths("masked.sessions", [manifest])
         steps = context.lake.paths("masked.steps", [manifest])
+        only = None
+        if seal.is_sealed("signals", inputs[day]):
+            only = tuple(sorted(seal.with_text(context, inputs[day])))
         return [
-            _Task(a, b, context.criteria.extraction, folder, f"{index:05d}", b.stat().st_size * 6)
+            _Task(a, b, context.criteria.extraction, folder, f"{index:05d}", b.stat().st_size * 6, only)
             for index, (a, b) in enumerate(zip(sessions, steps, strict=True))
         ]
 
     def finish(day: date, outs: list[_Out]) -> Committed:
         staged = [part for out in outs for part in out.staged]
+        if seal.is_sealed("signals", inputs[day]):
+            staged += seal.carried_signals(context, day, inputs[day])
         return Committed(staged, {"counts": total(out.counts for out in outs), **_moved(context, day, staged)})
 
     result = run_days(
@@ -107,7 +114,11 @@ def _moved(context: Context, day: date, staged: list[StagedPart]) -> dict[str, A
 
 
 def _extract(task: _Task) -> _Out:
-    part = signals.extract_part(pl.read_parquet(task.sessions), pl.read_parquet(task.steps), task.extraction)
+    sessions, steps = pl.read_parquet(task.sessions), pl.read_parquet(task.steps)
+    if task.only is not None:
+        # The others said what they said while their text was there.
+        sessions, steps = (rows.filter(pl.col("session_id").is_in(task.only)) for rows in (sessions, steps))
+    part = signals.extract_part(sessions, steps, task.extraction)
     tables: dict[str, pl.DataFrame] = {table: getattr(part, table.split(".")[1]) for table in STEP_TABLES["signals"]}
     counts = {table.split(".")[1]: data.height for table, data in tables.items()}
     return _Out(tuple(stage_tables(tables, task.folder, task.label)), counts)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.steps import rejections
+from evalpipe.steps import rejections, seal
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.verdicts import PROFILES, judged
@@ -41,8 +41,9 @@ class StepResult:
         fresh: Slices that were as they would be.
         red: Days that a check of this step refused, with the reason.
         held: Days that an earlier step refused under the same input and rules: their slices stay as
-            they are, so that no slice is made half from new and half from old ones. Only consent that
-            was withdrawn since is followed (``steps/withdrawal.py``).
+            they are, so that no slice is made half from new and half from old ones. Days whose text has
+            expired and that have no slice to go on from are held too (``steps/seal.py``). Only consent
+            that was withdrawn since is followed (``steps/withdrawal.py``).
         absent: Days without any input.
     """
 
@@ -61,10 +62,11 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a step commits for one day."""
+    """What a step commits for one day; a code version where it is not the one in force."""
 
     staged: Sequence[StagedPart]
     stats: Mapping[str, Any]
+    code_version: str | None = None
 
 
 def run_days(
@@ -109,13 +111,17 @@ def run_days(
         if day in refused and not (step in _AFTER_MASKED and must_follow(context, day)):
             result.held.append(day)
             continue
+        item = inputs.get(day)
+        if seal.is_out_of_reach(context, step, day, item):
+            result.held.append(day)
+            continue
         made_from = expected_inputs(
             step, day, landing=landing, lookup=context.lookup, versions=context.versions, as_of=context.as_of
         )
         if made_from is None:
             result.absent.append(day)
             continue
-        manifest = context.lookup(step, day)
+        manifest = seal.standing(context, step, day, item)
         if manifest is not None and not staleness(step, manifest, made_from, context.versions, context.damage):
             result.fresh[day] = manifest
             rejections.clear(context.lake, day, step)
@@ -147,7 +153,7 @@ def run_days(
                     key,
                     ready.staged,
                     inputs=inputs_of[day],
-                    code_version=context.versions.code[step],
+                    code_version=ready.code_version or context.versions.code[step],
                     stats={**ready.stats, PROFILES: profiles},
                 )
             bar.advance(step, 1)

@@ -1,8 +1,8 @@
-"""Withdrawals on days whose slices cannot be made anew, because a check refuses their input.
+"""Withdrawals: raw text at once, and days that keep old slices because a check refuses their input.
 
-Belongs here: emptying the text of withdrawn sessions in the masked slice that a refused day keeps, and
-telling that its later slices must follow. Does not belong here: what a withdrawal is
-(``masking/consent.py``), days that are made in the ordinary way (``steps/masked.py``).
+Belongs here: emptying the raw text of withdrawn sessions, and their text in the masked slice that a
+refused or sealed day keeps, and telling that its later slices must follow. Does not belong here: what a
+withdrawal is (``masking/consent.py``), days that are made in the ordinary way (``steps/masked.py``).
 
 A refusal keeps old text published for as long as it lasts. Consent does not wait for that: nothing is
 added to such a day, and text is taken away.
@@ -10,7 +10,7 @@ added to such a day, and text is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 
 import polars as pl
@@ -18,8 +18,12 @@ import polars as pl
 from evalpipe import masking
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
+from evalpipe.store.expiry import known_tenants
+from evalpipe.store.files import locked
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.rewrite import rewrite_part, rewrite_slice
+from evalpipe.store.winners import DayInput
 
 #: Entry of a masked manifest's stats: sessions that were emptied after the slice was made.
 WITHHELD = "withheld_later"
@@ -30,6 +34,56 @@ _ABOUT = {
     "outcomes": ("signals.session_outcomes",),
 }
 _PLACE = ["session_id", "user_id", "tenant", "source", "consent"]
+
+
+def forget_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayInput]) -> None:
+    """Empty the text of withdrawn sessions where it lies as it was logged, landed and sliced, at once.
+
+    Logs that are landed after a withdrawal have none to begin with (``steps/land.py``). A reader of the
+    same day in another process may find an old part gone; it tries again in the next run.
+
+    Args:
+        context: The open home.
+        days: Days of a run.
+        inputs: Landing parts of every day.
+    """
+    if (context.consent["status"] == CONSENT_WITHDRAWN).any():
+        for day in days:
+            places = _places(day, inputs[day].live()) if day in inputs else []
+            gone = [_forget_landed(context, *place) for place in places]
+            manifest = context.lookup("raw", day)
+            if manifest is None or context.lake.damage(manifest):
+                continue
+            people = context.lake.read("raw.sessions", [manifest], columns=_PLACE)
+            ids = pl.concat([masking.withdrawn(people, context.consent), *gone]).unique()
+            old = set(context.lake.paths_of(manifest))
+            if (new := rewrite_slice(context.lake, manifest, _silencing(ids))) is not None:
+                for path in old - set(context.lake.paths_of(new)):
+                    path.unlink(missing_ok=True)
+
+
+def _places(day: date, item: DayInput) -> list[tuple[date, str]]:
+    """Landed parts that a day is made from, of joined sessions on other days too."""
+    return sorted({(day, stem) for stem in item.stems} | {place[:2] for one in item.joined for place in one.places})
+
+
+def _forget_landed(context: Context, day: date, stem: str) -> pl.Series:
+    """Empty the withdrawn text of one landed part, and tell whose sessions these are."""
+    sessions, steps = (context.landing.path(day, stem, name) for name in ("sessions", "steps"))
+    if not sessions.exists():
+        return pl.Series("session_id", [], dtype=pl.String)
+    ids = masking.withdrawn(pl.read_parquet(sessions, columns=_PLACE), context.consent)
+    if not ids.is_empty() and steps.exists():
+        with locked(context.landing.root / ".lock"):
+            rewrite_part(steps, "raw.steps", _silencing(ids))
+    return ids
+
+
+def _silencing(ids: pl.Series) -> Callable[[str, pl.DataFrame], pl.DataFrame]:
+    def change(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        return masking.without_text(rows, ids) if table == "raw.steps" else rows
+
+    return change
 
 
 def withdrawn_later(context: Context, day: date) -> pl.Series:
@@ -56,7 +110,7 @@ def withdrawn_later(context: Context, day: date) -> pl.Series:
         if raw and not context.lake.damage(raw)
         else none
     )
-    tenants = sorted({tenant or "" for tenant in [*known, *gone["tenant"], ""]})
+    tenants = sorted({tenant or "" for tenant in [*known, *known_tenants(context.landing), *gone["tenant"], ""]})
     users, sources = set[str](), set[tuple[str, str | None]]()
     rekey = context.mask_plan.rekey
     for user, tenant, source in gone.select("user_id", "tenant", "source").iter_rows():

@@ -20,15 +20,19 @@ _MINE: dict[tuple[int, Path], tuple[Path, int]] = {}
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
     """Hold the lock file at ``path``, made if absent, waiting for whoever holds it.
+
+    Args:
+        path: Lock file.
+        shared: Let others hold it too who ask so; whoever asks alone waits for all of them.
 
     The kernel drops the lock when the process dies, however it dies. It is not re-entrant.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)

@@ -5,8 +5,9 @@ parsing (``sources``), which of several parses and copies counts (``store/winner
 slices made from landing (``steps/raw.py``).
 
 A batch commits with one index entry, after its parts. Batches commit in order, so that a run that
-was killed plans the same remaining batches, and the lake ends with the same bytes. An entry is never
-written again, so what was read of it once stays true.
+was killed plans the same remaining batches, and the lake ends with the same bytes. Which files an entry
+names never changes; what is left of their rows does, where it was erased or has expired
+(``store/rewrite.py``).
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Landing:
         self.root = root
         self._staging = staging
         self._known: dict[str, tuple[Mapping[str, str], frozenset[str]]] = {}
+        self._n_written = 0
 
     @property
     def _index(self) -> Path:
@@ -84,7 +86,7 @@ class Landing:
             batch: What :func:`stage_chunk` wrote.
             files: Every file in the batch.
             readers: Version of each reader, by name.
-            landed_on: UTC day of landing; undated sessions use it.
+            landed_on: UTC day of landing, from which its text is kept for so many days.
 
         Returns:
             Whether the batch was indexed: not where another process has landed the same files since
@@ -115,8 +117,13 @@ class Landing:
             # What decides between copies of a session, so that no part is opened to find the winners.
             draft = staged / "copies.parquet"
             pl.concat(copies).write_parquet(draft, compression="zstd", compression_level=ZSTD_LEVEL)
-            moves.append((draft, self._copies(entry.batch)))
+            moves.append((draft, self.copies_path(entry.batch)))
         move_durably(moves)
+        self.write_entry(entry)
+
+    def write_entry(self, entry: Entry) -> None:
+        """Write an index entry; the caller holds the lock of the landing zone."""
+        self._n_written += 1
         text = json.dumps({"layout": LAYOUT, **entry.to_json()}, sort_keys=True, indent=1)
         write_atomically(self._index / f"{entry.batch}.json", text)
 
@@ -162,13 +169,22 @@ class Landing:
             _LAST[self.root] = last
         return dict(last[1])
 
+    def state(self) -> tuple[int, int]:
+        """Something that is another one once an entry was written, by this process or any."""
+        return self._n_written, self._index.stat().st_mtime_ns if self._index.exists() else 0
+
     def _copies_of(self, entry: Entry) -> list[pl.DataFrame]:
         if not any(part.rows.get("sessions") for part in entry.parts):
             return []
         try:
-            return [_whole_rows(pl.read_parquet(self._copies(entry.batch)), entry.batch)]
+            return [_whole_rows(pl.read_parquet(self.copies_path(entry.batch)), entry.batch)]
         except (OSError, pl.exceptions.PolarsError):
-            raise _damaged(self._copies(entry.batch), self._index / f"{entry.batch}.json") from None
+            raise _damaged(self.copies_path(entry.batch), self._index / f"{entry.batch}.json") from None
+
+    def sessions_of_files(self) -> pl.DataFrame:
+        """``file_id, session_id`` of every copy of a session that was landed and not erased since."""
+        frames = [frame.select("file_id", "session_id") for entry in self.entries() for frame in self._copies_of(entry)]
+        return pl.concat([pl.DataFrame(schema={"file_id": pl.String, "session_id": pl.String}), *frames]).unique()
 
     def _look(self, copies: pl.DataFrame) -> pl.DataFrame:
         """Facts of the steps of some copies; of copies whose text has expired, none."""
@@ -189,12 +205,14 @@ class Landing:
         return self.root / f"day={day}" / f"{stem}.{name}.parquet"
 
     def is_whole(self, day: date, item: DayInput) -> bool:
-        """Whether the landed text of a day is still there."""
+        """Whether the landed text of a day is still there, but for what has expired."""
+        item = item.live()
         own = [self.path(day, stem, name) for stem in item.stems for name, n in item.rows[stem].items() if n]
         parts = [self.path(*place[:2], name) for one in item.joined for place in one.places for name in _TEXT]
         return all(path.is_file() for path in (*own, *parts))
 
-    def _copies(self, batch: str) -> Path:
+    def copies_path(self, batch: str) -> Path:
+        """Where what decides between copies of a session lies, for one batch."""
         return self._index / f"{batch}.copies.parquet"
 
 
@@ -259,7 +277,7 @@ def stage_chunk(batch_digest: str, index: int, tables: dict[str, pl.DataFrame], 
             data = _conformed(contract, data, LANDED_ONLY.get(name, ()))
             rows[name] = data.height
             if name == "steps":
-                n_text_bytes = _text_bytes(data)
+                n_text_bytes = text_bytes(data)
             if name in ("files", "quarantine"):
                 told |= set(data["file_id"].unique())
             data.write_parquet(
@@ -295,7 +313,8 @@ def group_stems(day: DayInput, limit_bytes: int) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups]
 
 
-def _text_bytes(steps: pl.DataFrame) -> int:
+def text_bytes(steps: pl.DataFrame) -> int:
+    """Size of the text of some steps, by which parts are grouped into tasks."""
     text: Iterable[str] = ("text", "arguments", "output")
     total = steps.select(pl.sum_horizontal(pl.col(c).str.len_bytes().sum().fill_null(0) for c in text)).item()
     return int(total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import astuple, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -87,9 +87,22 @@ class ObjectMemory:
         fresh = pl.DataFrame([(place, *astuple(item)) for place, item in objects.items()], schema=_SCHEMA, orient="row")
         with locked(self._path.with_suffix(".lock")):
             rest = self._read().join(fresh, on="place", how="anti").filter(pl.col("listed_on") > today - _KEPT)
-            draft = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-            pl.concat([rest, fresh]).sort("place").write_parquet(draft, compression="zstd")
-            move_durably([(draft, self._path)])
+            self._write(pl.concat([rest, fresh]))
+
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        """Forget objects by the digest of their bytes, with the places that they were read at."""
+        if not self._path.exists():
+            return
+        with locked(self._path.with_suffix(".lock")):
+            rows = self._read()
+            kept = rows.filter(pl.Series([not is_gone(digest) for digest in rows["digest"]], dtype=pl.Boolean))
+            if kept.height < rows.height:
+                self._write(kept)
+
+    def _write(self, rows: pl.DataFrame) -> None:
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        rows.sort("place").write_parquet(draft, compression="zstd")
+        move_durably([(draft, self._path)])
 
     def _read(self) -> pl.DataFrame:
         if not self._path.exists():

@@ -18,7 +18,7 @@ out, as it was before, and the outcome is a function of the set of copies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -56,6 +56,10 @@ class Joined:
     session_id: str
     places: tuple[Place, ...]
     n_messages: int
+
+    def lies_in(self, stems: Set[str]) -> bool:
+        """Whether any of its parts lies in one of some landing parts."""
+        return any(stem in stems for _, stem, _ in self.places)
 
 
 def joined_sessions(ranked: pl.DataFrame, look: Look) -> list[Joined]:

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -46,6 +46,9 @@ COPY_SCHEMA = pl.Schema({
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
 })  # fmt: skip
+
+#: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
+RAW, TEXT, SNIPPETS = "raw", "text", "snippets"
 
 #: A copy in a part: session and number.
 Pick = tuple[str, int]
@@ -94,17 +97,23 @@ class LandedPart:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One index entry: a batch, its files, the readers that parsed it, and its parts."""
+    """One index entry: a batch, its files, the readers that parsed it, and its parts.
+
+    ``expired`` names what retention has taken away of the batch (:data:`RAW`, :data:`TEXT`,
+    :data:`SNIPPETS`); the entry stays, so that its files stay known and its sessions keep their place.
+    """
 
     batch: str
     readers: Mapping[str, str]
     landed_on: date
     files: tuple[LandedFile, ...]
     parts: tuple[LandedPart, ...]
+    expired: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """JSON form; :meth:`from_json` reads it back."""
         return {
+            **({"expired": list(self.expired)} if self.expired else {}),
             "batch": self.batch,
             "readers": dict(self.readers),
             "landed_on": self.landed_on.isoformat(),
@@ -119,7 +128,8 @@ class Entry:
         parts = tuple(
             LandedPart(stem, date.fromisoformat(day), rows, n, tuple(ids)) for stem, day, rows, n, ids in raw["parts"]
         )
-        return Entry(raw["batch"], raw["readers"], date.fromisoformat(raw["landed_on"]), files, parts)
+        landed_on, expired = date.fromisoformat(raw["landed_on"]), tuple(raw.get("expired", ()))
+        return Entry(raw["batch"], raw["readers"], landed_on, files, parts, expired)
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,8 @@ class DayInput:
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
         joined: Sessions of this day that are made of copies in several places, also on other days.
+        raw_gone: Parts that have expired: what was made of them lives in the later layers only.
+        text_gone: Parts of which the masked text has expired too.
     """
 
     stems: tuple[str, ...]
@@ -143,6 +155,25 @@ class DayInput:
     rows: Mapping[str, Mapping[str, int]]
     copies: tuple[CopyRow, ...] = ()
     joined: tuple[Joined, ...] = ()
+    raw_gone: frozenset[str] = frozenset()
+    text_gone: frozenset[str] = frozenset()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Every landing part that the day is made from, those of joined sessions on other days included."""
+        return (*self.stems, *(stem for item in self.joined for _, stem, _ in item.places))
+
+    def ids_in(self, stems: Set[str]) -> set[str]:
+        """Ids of the sessions of the day that lie, whole or in part, in some landing parts."""
+        whole = {session_id for stem in stems for session_id, _ in self.winners.get(stem, ())}
+        return whole | {one.session_id for one in self.joined if one.lies_in(stems)}
+
+    def live(self) -> DayInput:
+        """The same day with those parts only that are still there as logged."""
+        if not self.raw_gone:
+            return self
+        stems = tuple(stem for stem in self.stems if stem not in self.raw_gone)
+        return replace(self, stems=stems, joined=tuple(one for one in self.joined if not one.lies_in(self.raw_gone)))
 
     @cached_property
     def digest(self) -> str:
@@ -152,6 +183,7 @@ class DayInput:
         parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
         rest: list[Any] = [list(self.copies)] if self.copies else []
         rest += [[item.session_id, item.n_messages, item.places] for item in self.joined]
+        rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])
 
 
@@ -207,8 +239,9 @@ def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look)
             items = by_day[part.day]
             if files or (part.day, part.stem) in winners:
                 items.append((part, files))
+    gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
     return {
-        day: _day_input(day, by_day[day], winners, copied.get(day, ()), tuple(joined_on.get(day, ())))
+        day: _day_input(day, by_day[day], winners, copied.get(day, ()), tuple(joined_on.get(day, ())), gone_by)
         for day in sorted(by_day.keys() | joined_on.keys())
     }
 
@@ -219,16 +252,21 @@ def _day_input(
     winners: Mapping[tuple[date, str], tuple[Pick, ...]],
     copies: tuple[CopyRow, ...],
     joined: tuple[Joined, ...],
+    gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
+    stems = tuple(part.stem for part, _ in items)
+    parts = (*stems, *(stem for one in joined for _, stem, _ in one.places))
     return DayInput(
-        stems=tuple(part.stem for part, _ in items),
+        stems=stems,
         winners={part.stem: winners.get((day, part.stem), ()) for part, _ in items},
         files={part.stem: files for part, files in items},
         n_text_bytes={part.stem: part.n_text_bytes for part, _ in items},
         rows={part.stem: part.rows for part, _ in items},
         copies=copies,
         joined=joined,
+        raw_gone=frozenset(gone[RAW].intersection(parts)),
+        text_gone=frozenset(gone[TEXT].intersection(parts)),
     )
 
 

@@ -18,6 +18,7 @@ from evalpipe.steps.land import land
 from evalpipe.steps.slices import StepResult
 from evalpipe.steps.withdrawal import withdrawn_later
 from evalpipe.store.manifest import STEP_TABLES, StagedPart
+from evalpipe_tests.steps.remains import places_of
 from evalpipe_tests.steps.world import DAY, make, opened, rows, session, write
 
 NEXT = date(2026, 1, 12)
@@ -79,7 +80,7 @@ def test_a_plan_reads_the_people_of_a_day_once(tmp_path: Path, monkeypatch: pyte
         context.plan()
         context.plan()
         make(context)
-    assert len(asked) == 2, "two days"
+    assert len(asked) == 3, "two days, and one of them again because its raw text went"
 
 
 @pytest.mark.parametrize("step", ["raw", "masked", "signals"])
@@ -112,7 +113,10 @@ def test_a_withdrawal_takes_effect_on_a_day_that_a_check_refuses(
         assert gone["consent"].to_list() == ["withdrawn"]
         for table in ("signals.hard", "signals.semantic", "signals.candidates"):
             assert not rows(context, table)["session_id"].is_in(gone["session_id"].implode()).any(), table
-        assert (context.lookup("raw", DAY) == kept) is (step == "raw"), "what is refused is not committed"
+        now = context.lookup("raw", DAY)
+        assert now is not None
+        assert kept is not None
+        assert (now.inputs == kept.inputs) is (step == "raw"), "what is refused is not committed"
         outcomes = context.lookup("outcomes", DAY)
         assert outcomes is not None
         found = context.lake.read("signals.session_outcomes", [outcomes])
@@ -135,3 +139,37 @@ def test_a_row_without_a_tenant_holds_in_every_tenant_of_a_refused_day(tmp_path:
         consent(tmp_path, f"tenant,user_id,source,status\n{row}\n")
         with opened(tmp_path / "home") as context:
             assert withdrawn_later(context, DAY).len() == n, row
+
+
+def test_raw_text_goes_at_once_and_does_not_come_with_later_logs(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    hers = {**PRAISE, "text": "the quokkaberry works, thanks"}
+    with opened(home) as context:
+        for name, user, more in (("a", "ann", hers), ("b", "bob", PRAISE)):
+            log = [*session(name, DAY, user_id=user), more | {"session_id": name, "at": f"{DAY}T10:00:05Z"}]
+            land(context, [write(tmp_path / f"{name}.jsonl", *log)])
+        make(context)
+        n_steps = rows(context, "raw.steps").height
+    found = places_of(home, ["quokkaberry"])["quokkaberry"]
+    assert {place.split("/")[2] for place in found if place.startswith("lake/raw/")} == {"_landing", "steps"}
+    consent(tmp_path, "user_id,status\nann,withdrawn\n")
+    with opened(home) as context:
+        log = [*session("c", DAY, user_id="ann"), hers | {"session_id": "c", "at": f"{DAY}T10:00:05Z"}]
+        land(context, [write(tmp_path / "c.jsonl", *log)])
+        make(context)
+        assert not context.plan().stale
+        steps = rows(context, "raw.steps")
+        assert steps.height == n_steps + 3, "rows stay, as on every withdrawal"
+        bobs = steps.filter(pl.col("session_id") == "evalpipe_jsonl:b")
+        assert bobs["text"].null_count() == 0
+    left = places_of(home, ["quokkaberry"]).get("quokkaberry", [])
+    assert not [place for place in left if place.startswith("lake/raw/")], left
+
+
+def test_a_log_that_says_withdrawn_itself_lands_without_text(tmp_path: Path) -> None:
+    with opened(tmp_path / "home") as context:
+        land(context, [write(tmp_path / "a.jsonl", *session("a", DAY, consent="withdrawn"), *session("b", DAY))])
+        make(context)
+        steps = rows(context, "raw.steps")
+        assert set(steps.filter(pl.col("session_id") == "evalpipe_jsonl:a")["text"]) == {None}
+        assert None not in set(steps.filter(pl.col("session_id") == "evalpipe_jsonl:b")["text"])

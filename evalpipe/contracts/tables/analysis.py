@@ -161,6 +161,9 @@ GATES = Table(
     ),
 )  # fmt: skip
 
+#: Why a published number moved.
+CORRECTION_REASONS = ("recomputed", "erasure")
+
 CORRECTIONS = Table(
     layer="analysis",
     name="corrections",
@@ -180,6 +183,7 @@ CORRECTIONS = Table(
         Column("new_n_sessions", I64, "Sessions now.", low=0),
         Column("old_receipt", S, "Digest of the inputs before.", nullable=False, key=True),
         Column("new_receipt", S, "Digest of the inputs now.", nullable=False, key=True),
+        Column("reason", S, "Why the number moved: its window was computed anew, or sessions in it were erased.", nullable=False, values=CORRECTION_REASONS),
     ),
 )  # fmt: skip
 

@@ -11,10 +11,11 @@ from typing import Any
 import dagster as dg
 
 from evalpipe.contracts.tables import TABLES
-from evalpipe.orchestration.carry import kept_sources
+from evalpipe.orchestration.carry import coded, kept_sources
 from evalpipe.orchestration.metadata import definition_metadata, slice_metadata
 from evalpipe.orchestration.partitions import SINGLE_RUN, days_of
 from evalpipe.orchestration.resources import HomeResource
+from evalpipe.steps import erase, retention
 from evalpipe.steps.context import Context
 from evalpipe.steps.land import land, parse_day
 from evalpipe.steps.masked import make_masked
@@ -27,6 +28,7 @@ from evalpipe.store.winners import DayInput
 Make = Callable[[Context, list[date], Mapping[date, DayInput]], StepResult]
 
 LANDING = dg.AssetKey(["raw", "landing"])
+RETENTION = dg.AssetKey(["raw", "retention"])
 
 _KINDS = {"polars", "parquet"}
 
@@ -57,7 +59,9 @@ class LandingConfig(dg.Config):
     description="Files that were not seen before, parsed once; their sessions wait by day for their slices.",
 )
 def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResult[Any]:
-    """Land new files."""
+    """Land new files, behind an erasure that was begun and killed."""
+    with coded():
+        erase.resume(home.settings())
     with home.open() as context:
         named = kept_sources(config.sources) if config.sources else context.settings.sources
         undated_as = parse_day(config.undated_as) if config.undated_as else None
@@ -72,6 +76,26 @@ def raw_landing(config: LandingConfig, home: HomeResource) -> dg.MaterializeResu
             "quarantined": result.rows["quarantine"],
             "days": len(result.days),
         }
+    )
+
+
+@dg.asset(
+    key=RETENTION,
+    group_name="raw",
+    kinds={"parquet"},
+    backfill_policy=SINGLE_RUN,
+    description="Raw rows, masked text and snippets that have been kept for long enough (data/retention.toml) go.",
+)
+def raw_retention(home: HomeResource) -> dg.MaterializeResult[Any]:
+    """Take away what has expired, in every layer, behind an erasure that was begun and killed."""
+    with coded():
+        settings = home.settings()
+        erase.resume(settings)
+        done = retention.enforce(settings)
+    if done is None:
+        return dg.MaterializeResult(metadata={"state": "nothing is due", "batches": 0})
+    return dg.MaterializeResult(
+        metadata={"batches": done.n_batches, "days": len(done.days), "files_deleted": done.n_deleted}
     )
 
 

@@ -1,0 +1,201 @@
+"""Tombstones: whom this home has erased, without saying who that is.
+
+Belongs here: the tags of erased users and sessions, their own key, and the question whether a session
+that is being read is one of them. Does not belong here: erasing (``steps/erase.py``).
+
+A tag is an HMAC under a key that masks nothing and does not rotate, so that a user stays erased when
+the masking key is changed, and a tag joins with no token of the lake. Neither the key nor the tags
+tell an id; whoever holds both can test a guess, which is why both are 0600 and no part of a backup of
+the lake.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.masking import keys
+from evalpipe.masking.keys import MaskingKey
+from evalpipe.masking.plan import MaskPlan
+
+ENVIRONMENT_NAME = "EVALPIPE_TOMBSTONE_KEY"
+#: What a path looks like in the index once its file holds nobody who is not erased.
+HIDDEN = "hidden:"
+_ANY = "*"
+#: Ids that are given once in the world: a copy of such a session has the same id in every source.
+_UNIQUE = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32}|ses_[0-9A-Za-z]{20,}")
+
+
+def canonical(user_id: str) -> str:
+    """The form under which one person's ids are one: Unicode NFKC, and e-mail addresses in small letters.
+
+    Other ids keep their case, because two accounts may differ in nothing else.
+    """
+    plain = unicodedata.normalize("NFKC", user_id).strip()
+    return plain.casefold() if "@" in plain else plain
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom an erasure is about.
+
+    Attributes:
+        user: Id as logged, or a token (``u_`` and twenty letters) where ``is_token``.
+        tenant: Only this tenant; ``None`` for the id in every tenant.
+        source: Only sessions of this reader; ``None`` for all.
+        is_token: Whether ``user`` is the pseudonym that the lake holds.
+    """
+
+    user: str = field(repr=False)
+    tenant: str | None = None
+    source: str | None = None
+    is_token: bool = False
+
+    def matches(self, user_id: str | None, tenant: str | None, source: str, plan: MaskPlan) -> bool:
+        """Whether a session with these values, as logged, is the subject's."""
+        if user_id is None or self.tenant not in (None, tenant or "") or self.source not in (None, source):
+            return False
+        if self.is_token:
+            return plan.rekey("u", user_id, tenant or "") == self.user
+        return canonical(user_id) == canonical(self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """Tags of everyone who was erased; asks as little as nothing of a home that erased nobody.
+
+    Attributes:
+        key: The tombstone key; ``None`` where nobody was erased.
+        masking: The masking key, for tags of tokens whose id nobody could tell any more.
+        tags: The tags.
+    """
+
+    key: MaskingKey | None = field(default=None, repr=False)
+    masking: MaskingKey | None = field(default=None, repr=False)
+    tags: frozenset[str] = frozenset()
+
+    def __call__(self, user_id: str | None, tenant: str | None, source: str, session_id: str) -> bool:
+        """Whether a session that is being read belongs to somebody erased.
+
+        Args:
+            user_id, tenant: As logged; ``None`` where the log names none.
+            source: Reader.
+            session_id: Id with its source in front.
+        """
+        if not self.tags or self.key is None:
+            return False
+        if any(tag in self.tags for tag in _session_tags(self.key, session_id)):
+            return True
+        return user_id is not None and _is_user(self, user_id, tenant or "", source)
+
+    def with_subject(self, subject: Subject, session_ids: Iterable[str]) -> Tombstones:
+        """Tombstones that hold one more person, with the sessions found.
+
+        Args:
+            subject: Whom.
+            session_ids: Ids of the sessions, with their sources in front.
+        """
+        if self.key is None:
+            raise ValueError("tombstones without a key cannot grow")
+        kind, name = ("token", subject.user) if subject.is_token else ("user", canonical(subject.user))
+        new = {
+            _tag(self.key, kind, subject.tenant if subject.tenant is not None else _ANY, subject.source or _ANY, name)
+        }
+        new |= {tag for session_id in session_ids for tag in _session_tags(self.key, session_id)}
+        return replace(self, tags=self.tags | new)
+
+    def hide(self, path: str) -> str:
+        """What stands in the place of a path that may name an erased person; the same path gives the same."""
+        if self.key is None or not path or path.startswith(HIDDEN):
+            return path
+        return f"{HIDDEN}{_tag(self.key, 'path', path)}"
+
+
+def load(file: Path, key_file: Path, masking: MaskingKey, environ: Mapping[str, str]) -> Tombstones:
+    """The tombstones of a home; empty where nobody was erased.
+
+    Args:
+        file: Where the tags lie.
+        key_file: Where their key lies, unless the environment gives it.
+        masking: The masking key.
+        environ: Usually ``os.environ``.
+
+    Raises:
+        EvalpipeError: ``KEY_INVALID`` where tags are there and their key is not, since erased people
+            would come back unseen; ``KEY_PERMISSIONS``, ``HOME_DAMAGED``.
+    """
+    if not file.exists():
+        return Tombstones(masking=masking)
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        epoch, tags = str(found["key"]), frozenset(map(str, found["tags"]))
+    except (ValueError, KeyError, TypeError):
+        fix = "Restore it from a backup: without it, erased people are read again."
+        raise EvalpipeError("HOME_DAMAGED", "the tombstones cannot be read.", where=str(file), fix=fix) from None
+    if ENVIRONMENT_NAME not in environ and not key_file.exists():
+        raise EvalpipeError("KEY_INVALID", "the key of the tombstones is gone.", where=str(key_file), fix=_FIX)
+    key = _key(key_file, environ)
+    if key.epoch != epoch:
+        raise EvalpipeError("KEY_INVALID", "the tombstones were made with another key.", where=str(file), fix=_FIX)
+    return Tombstones(key, masking, tags)
+
+
+_FIX = f"Restore the key file, or set {ENVIRONMENT_NAME}: without it, erased people would be read again."
+
+
+def prepared(tombstones: Tombstones, key_file: Path, environ: Mapping[str, str]) -> Tombstones:
+    """The same tombstones with a key, which is made where there is none yet.
+
+    Raises:
+        EvalpipeError: ``KEY_INVALID``, ``KEY_PERMISSIONS``.
+    """
+    return tombstones if tombstones.key else replace(tombstones, key=_key(key_file, environ))
+
+
+def to_json(tombstones: Tombstones) -> str:
+    """What :func:`load` reads back."""
+    epoch = tombstones.key.epoch if tombstones.key else ""
+    return json.dumps({"layout": 1, "key": epoch, "tags": sorted(tombstones.tags)}, indent=1)
+
+
+def _key(key_file: Path, environ: Mapping[str, str]) -> MaskingKey:
+    given = environ.get(ENVIRONMENT_NAME)
+    if given is not None:
+        return MaskingKey.from_hex(given, where=ENVIRONMENT_NAME)
+    return keys.load_or_create(key_file, {})
+
+
+def _tag(key: MaskingKey, *parts: str) -> str:
+    message = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hmac.digest(key.secret, message, "sha256")[:16].hex()
+
+
+def _session_tags(key: MaskingKey, session_id: str) -> list[str]:
+    native = session_id.partition(":")[2]
+    tags = [_tag(key, "session", session_id)]
+    # The same session in another exporter's log, which may name no user.
+    return [*tags, _tag(key, "native", native.lower())] if _UNIQUE.fullmatch(native) else tags
+
+
+@lru_cache(maxsize=65_536)
+def _is_user(tombstones: Tombstones, user_id: str, tenant: str, source: str) -> bool:
+    if tombstones.key is None:
+        return False
+    names = [("user", canonical(user_id))]
+    if tombstones.masking is not None:
+        # A token of an earlier epoch stands for the same person.
+        epochs = [tombstones.masking, *tombstones.masking.ancestors()]
+        names += [("token", MaskPlan(key).rekey("u", user_id, tenant)) for key in epochs]
+    return any(
+        _tag(tombstones.key, kind, of_tenant, of_source, name) in tombstones.tags
+        for kind, name in names
+        for of_tenant in (_ANY, tenant)
+        for of_source in (_ANY, source)
+    )
