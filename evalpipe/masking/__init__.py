@@ -5,18 +5,14 @@ writing slices, signals. Rules are data (``data/masking``); code holds validator
 """
 
 from evalpipe.masking import ner, tombstones
-from evalpipe.masking.canaries import (
-    CANARY_SOURCE,
-    CANARY_TENANT,
-    Canaries,
-    drop_canaries,
-    drop_canary_rows,
-    plant_canaries,
-)
+from evalpipe.masking.canaries import Canaries, drop_canaries, drop_canary_rows, plant_canaries
+from evalpipe.masking.canary_rows import CANARY_SOURCE, CANARY_TENANT
 from evalpipe.masking.consent import apply_consent, concerning, withdrawn, without_text
 from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine
 from evalpipe.masking.keys import MaskingKey, load_or_create
-from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
+from evalpipe.masking.leak_check import LeakReport, leak_check
+from evalpipe.masking.leak_rates import Rates, add_rates, judge_rates
+from evalpipe.masking.leak_search import Finding, check_words, overheard
 from evalpipe.masking.plan import MaskPlan
 from evalpipe.masking.rules import ruleset_digest
 
@@ -29,10 +25,14 @@ __all__ = [
     "MaskPlan",
     "MaskedPart",
     "MaskingKey",
+    "Rates",
+    "add_rates",
     "apply_consent",
+    "check_words",
     "concerning",
     "drop_canaries",
     "drop_canary_rows",
+    "judge_rates",
     "leak_check",
     "load_or_create",
     "mask_copies",
@@ -40,6 +40,7 @@ __all__ = [
     "mask_part",
     "mask_quarantine",
     "ner",
+    "overheard",
     "plant_canaries",
     "ruleset_digest",
     "tombstones",

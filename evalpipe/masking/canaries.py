@@ -1,36 +1,37 @@
-"""Canaries: sessions of a reserved tenant whose personal data and secrets must not survive masking.
+"""Canaries: sessions of reserved tenants whose personal data and secrets must not survive masking.
 
 Belongs here: planting them, knowing what was planted, taking them out again. Does not belong here:
-rules; values come from ``data/masking/canaries.toml`` alone, so that a lost rule shows.
+rules; values come from ``data/masking/canaries*.toml`` alone, so that a lost rule shows.
 """
 
 from __future__ import annotations
 
 import hmac
-import json
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.tables import raw
-from evalpipe.locations import data_dir
+from evalpipe.masking import canary_grid as grid
+from evalpipe.masking import canary_rows as rows
+from evalpipe.masking.canary_rows import CANARY_SOURCE, CANARY_TENANT, OTHER_TENANT
 from evalpipe.masking.templates import expand
 
 if TYPE_CHECKING:
     from evalpipe.masking.plan import MaskPlan
 
-#: Tenant and source of canary rows; no reader is called so.
-CANARY_TENANT = "canary"
-CANARY_SOURCE = "canary"
-_FIELDS = ("text", "arguments", "output")
-_ZERO_WIDTH = "\u200b"
+_OWNER = "q{a8}{d3}"
+_ADDRESS = "q{a6}.{a5}{d3}@{a7}.example.org"
+#: What makes masking take a value for a filler; such a draw is drawn again.
+_FILLER = re.compile(r"xxx|your|here|test|fake|demo|example|sample|dummy|null|none|redact|placeholder", re.IGNORECASE)
+
+#: From names of a place to the value of a template there.
+_Draw = Callable[..., str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class CanaryValue:
     """One planted value.
 
     Attributes:
-        canary, encoding: Which entry of the data file, and how it was hidden.
+        canary, encoding: Which entry of the data files, and how it was hidden.
         field: Column it was planted in, such as ``steps.output``; counts are expected there.
-        entity, subtype: What the audit must count it as.
+        entity, subtype: What the audit must count it as; empty for ids, which get a token.
         value: The value itself; never shown.
-        is_short: Too short to be searched for in other rows without false alarms.
+        is_short: Too short or too common to be searched for in other rows without false alarms.
     """
 
     canary: str
@@ -58,6 +59,16 @@ class CanaryValue:
 
 
 @dataclass(frozen=True, slots=True)
+class WitnessRow:
+    """A step that holds nothing but a sentence about one person, by its raw session id and position."""
+
+    session_id: str
+    seq: int
+    person: int
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Canaries:
     """Raw canary rows of each table of layer 1, and the values in them."""
 
@@ -67,12 +78,7 @@ class Canaries:
     quarantine: pl.DataFrame
     copies: pl.DataFrame
     values: tuple[CanaryValue, ...]
-
-
-@lru_cache(maxsize=1)
-def _entries() -> tuple[Mapping[str, Any], ...]:
-    document = tomllib.loads((data_dir() / "masking" / "canaries.toml").read_text("utf-8"))
-    return tuple(document["canary"])
+    witnesses: tuple[WitnessRow, ...]
 
 
 def plant_canaries(plan: MaskPlan, day: date) -> Canaries:
@@ -81,148 +87,121 @@ def plant_canaries(plan: MaskPlan, day: date) -> Canaries:
     Args:
         plan: Values follow from its key and rule set, so that they are fresh per slice and the same
             in every run.
-        day: Day of the slice; the sessions start on it.
+        day: Day of the slice; the sessions start on it, and it decides which cells of the grid have
+            their turn.
 
     Returns:
         Frames of the tables of ``raw``, to be masked together with the slice's rows.
     """
-    secret = plan.key.subkey("canary")
-    where = f"{day.isoformat()}\0{plan.ruleset_digest()}"
-
-    def seed(*parts: str) -> bytes:
-        return hmac.digest(secret, "\0".join((where, *parts)).encode(), "sha256")
-
-    at = datetime.combine(day, time(12), UTC)
-    values: list[CanaryValue] = []
-    steps: list[dict[str, object]] = []
-    sessions: list[dict[str, object]] = []
-    for field in _FIELDS:
-        session_id = f"{CANARY_SOURCE}:{day.isoformat()}:{field}"
-        rows = []
-        for entry in _entries():
-            for i, carrier in enumerate(entry["carriers"]):
-                for encoding in entry.get("encodings", ("plain",)):
-                    value = expand(entry["value"], seed(field, entry["id"], str(i), encoding)).text
-                    # The carrier's own slots are joined before the value is put in.
-                    text = carrier.replace("<~>", "").replace("{}", _hide(value, encoding, entry.get("hidden", "")))
-                    values.append(
-                        CanaryValue(
-                            entry["id"],
-                            encoding,
-                            f"steps.{field}",
-                            entry["entity"],
-                            entry.get("subtype", ""),
-                            value,
-                            entry.get("short", False),
-                        )
-                    )
-                    rows.append({field: json.dumps({"command": text}) if field == "arguments" else text})
-        user = expand("q{a8}{d3}", seed(field, "owner")).text
-        values.append(CanaryValue("workspace", "plain", "sessions.workspace", "", "", user))
-        sessions.append(_session(session_id, field, user, at, len(rows)))
-        steps += [_step(session_id, n, row, at) for n, row in enumerate(rows)]
-    owner = expand("q{a8}{d3}", seed("files", "owner")).text
-    values += [
+    planter = _Planter(plan, day)
+    for place in grid.PLACES:
+        planter.session(place)
+    for tenant in (CANARY_TENANT, OTHER_TENANT):
+        planter.witnesses(tenant)
+    owner = planter.draw(_OWNER, "files", "owner")
+    planter.values += [
         CanaryValue("path", "plain", field, "", "", owner)
         for field in ("files.member", "quarantine.member", "copies.session_id")
     ]
     return Canaries(
-        render.frame(raw.SESSIONS, sessions),
-        render.frame(raw.STEPS, steps),
-        render.frame(raw.FILES, [_file(owner)]),
-        render.frame(raw.QUARANTINE, [_bad_record(owner)]),
-        render.frame(raw.COPIES, [_copy(owner)]),
-        tuple(values),
+        render.frame(raw.SESSIONS, planter.session_rows),
+        render.frame(raw.STEPS, planter.step_rows),
+        render.frame(raw.FILES, [rows.file(owner)]),
+        render.frame(raw.QUARANTINE, [rows.bad_record(owner)]),
+        render.frame(raw.COPIES, [rows.copy(owner)]),
+        tuple(planter.values),
+        tuple(planter.witness_rows),
     )
 
 
-def _place(owner: str) -> dict[str, object]:
-    """A file in somebody's folder, and a member of it that is named after the same person."""
-    path = f"/home/{owner}/export.zip"
-    return {"file_id": f"{CANARY_SOURCE}:{path}", "source_file": path, "member": f"{owner}@example.com.jsonl"}
+class _Planter:
+    """Rows and values of one day while they are made."""
 
+    def __init__(self, plan: MaskPlan, day: date) -> None:
+        self._secret = plan.key.subkey("canary")
+        self._where = f"{day.isoformat()}\0{plan.ruleset_digest()}"
+        self._day = day
+        self._at = datetime.combine(day, time(12), UTC)
+        self.values: list[CanaryValue] = []
+        self.session_rows: list[dict[str, object]] = []
+        self.step_rows: list[dict[str, object]] = []
+        self.witness_rows: list[WitnessRow] = []
 
-def _file(owner: str) -> dict[str, object]:
-    counts = dict.fromkeys(("n_bytes", "rows_read", "rows_kept", "rows_noise", "rows_quarantined", "n_sessions"), 0)
-    return {**_place(owner), "source": CANARY_SOURCE, "reader_version": "1", **counts}
+    def draw(self, template: str, *names: str) -> str:
+        """A value that is fresh for this day and place."""
+        return self._drawn(template, self._where, *names)
 
+    def _drawn(self, template: str, *names: str) -> str:
+        value, tries = "", 0
+        while not value or (_FILLER.search(value) and "{" in template and tries < 64):
+            seed = hmac.digest(self._secret, "\0".join((*names, str(tries))).encode(), "sha256")
+            value, tries = expand(template, seed).text, tries + 1
+            if _FILLER.search(re.sub(r"\{[^}]*\}", "", template)):
+                break  # the template itself spells it, on purpose
+        return value
 
-def _bad_record(owner: str) -> dict[str, object]:
-    return {
-        **_place(owner),
-        "source": CANARY_SOURCE,
-        "byte_offset": 0,
-        "line": 1,
-        "code": "BAD_JSON",
-        "session_id": f"{CANARY_SOURCE}:{owner}",
-        "n_bytes": 0,
-        "digest": f"{CANARY_SOURCE}:{owner}",
-    }
+    def session(self, place: str) -> None:
+        """The session of one place: the cells whose turn it is, and what the session must remember."""
+        session_id = f"{CANARY_SOURCE}:{self._day.isoformat()}:{place}"
+        steps = [row for number, entry in enumerate(grid.entries()) for row in self._cells(number, entry, place)]
+        user = self.draw(_OWNER, place, "owner")
+        # Named by the session's own row alone: only the session's dictionary can hide it here.
+        steps.append(self._echo("workspace", "USERNAME", "then {} left the room", user))
+        self.values.append(CanaryValue("workspace", "plain", "sessions.workspace", "", "", user))
+        labels = self._labels("sessions", rows.SESSION_LABELS, place)
+        steps.append(dict(self._labels("steps", rows.STEP_LABELS, place)))
+        self._add(session_id, CANARY_TENANT, user, steps, labels)
 
+    def _cells(self, number: int, entry: grid.Entry, place: str) -> list[dict[str, object]]:
+        out = []
+        for cell in grid.turn(number, entry, self._day):
+            if cell.place != place:
+                continue
+            value = self.draw(entry.value, place, entry.id, cell.carrier, cell.encoding)
+            carrier = cell.carrier.replace("<~>", "")
+            entity, subtype = entry.entity, entry.subtype
+            if cell.encoding == "base64":
+                text = grid.in_base64(carrier.replace("{}", value), self._day.toordinal() % 3)
+                entity, subtype = "SECRET", "base64"
+            else:
+                text = carrier.replace("{}", grid.hide(value, cell.encoding, entry.hidden))
+            field = f"steps.{rows.COLUMN[place]}"
+            self.values.append(CanaryValue(entry.id, cell.encoding, field, entity, subtype, value, entry.short))
+            out.append(rows.content(place, text))
+            if entry.again and cell.encoding != "base64":
+                out.append(self._echo(entry.id, entry.entity, entry.again, value))
+        return out
 
-def _copy(owner: str) -> dict[str, object]:
-    """A copy whose ids are made of a name, as ids of files named after people are."""
-    place = f"{CANARY_SOURCE}:{owner}@example.com"
-    ids = dict.fromkeys(("session_id", "file_id", "counted_session_id"), place)
-    counts = {"copy": 0, "n_messages": 0, "counted_n_messages": 0}
-    return {**ids, **counts, "source": CANARY_SOURCE, "rule": "same_id", "counted_source": CANARY_SOURCE}
+    def _echo(self, canary: str, entity: str, carrier: str, value: str) -> dict[str, object]:
+        self.values.append(CanaryValue(f"{canary}.again", "plain", "steps.output", entity, "", value))
+        return {"output": carrier.replace("{}", value)}
 
+    def _labels(self, table: str, columns: tuple[str, ...], place: str) -> dict[str, str]:
+        out = {}
+        for column in columns:
+            out[column] = self.draw(_ADDRESS, place, table, column)
+            self.values.append(
+                CanaryValue(f"label.{column}", "plain", f"{table}.{column}", "EMAIL_ADDRESS", "", out[column])
+            )
+        return out
 
-def _session(session_id: str, field: str, user: str, at: datetime, n: int) -> dict[str, object]:
-    return {
-        "session_id": session_id,
-        "source": CANARY_SOURCE,
-        "reader_version": "1",
-        "file_id": f"{CANARY_SOURCE}-{field}",
-        "agent": "canary",
-        "model": "canary",
-        "n_models": 1,
-        "user_id": f"{user}@example.com",
-        "tenant": CANARY_TENANT,
-        "workspace": f"/home/{user}/app",
-        "started_at": at,
-        "ended_at": at,
-        "is_dated": True,
-        "is_clock_repaired": False,
-        "n_turns": 1,
-        "n_steps": n,
-        "n_tool_calls": n,
-        "n_messages": n,
-        "content_digest": session_id,
-    }
+    def witnesses(self, tenant: str) -> None:
+        """The session of one tenant in which everybody is named in all spellings, the same every day."""
+        session_id = f"{CANARY_SOURCE}:{self._day.isoformat()}:witnesses:{tenant}"
+        steps: list[dict[str, object]] = []
+        for person, witness in enumerate(grid.witnesses()):
+            value = self._drawn(witness.value, "witness", str(person))
+            for spelling in witness.spellings:
+                self.values.append(CanaryValue(f"witness.{person}", spelling, "steps.text", witness.entity, "", value))
+                self.witness_rows.append(WitnessRow(session_id, len(steps), person, tenant))
+                steps.append({"text": witness.carrier.replace("{}", grid.hide(value, spelling, witness.hidden))})
+        self._add(session_id, tenant, self.draw(_OWNER, tenant, "owner"), steps, {})
 
-
-def _step(session_id: str, seq: int, row: dict[str, str], at: datetime) -> dict[str, object]:
-    is_text = "text" in row
-    return {
-        "session_id": session_id,
-        "seq": seq,
-        "step_id": f"{session_id}:{seq}",
-        "turn": 1,
-        "kind": "user" if is_text else "tool",
-        "origin": "human" if is_text else "tool",
-        "name": None if is_text else "Bash",
-        "started_at": at,
-        **row,
-    }
-
-
-def _hide(value: str, encoding: str, mark: str) -> str:
-    match encoding:
-        case "plain":
-            return value
-        case "fullwidth":
-            return re.sub("[0-9]", lambda d: chr(ord(d.group()) + 0xFEE0), value)
-        case "json":
-            return value.replace(mark, f"\\u{ord(mark):04x}")
-        case "percent":
-            return value.replace(mark, f"%{ord(mark):02X}")
-        case "entity":
-            return value.replace(mark, f"&#{ord(mark)};")
-        case "zerowidth":
-            return value.replace(mark, mark + _ZERO_WIDTH)
-        case other:
-            raise ValueError(f"unknown encoding {other}")
+    def _add(
+        self, session_id: str, tenant: str, user: str, steps: list[dict[str, object]], labels: dict[str, str]
+    ) -> None:
+        self.session_rows.append(rows.session(session_id, tenant, user, self._at, len(steps), labels))
+        self.step_rows += [rows.step(session_id, n, row, user, self._at) for n, row in enumerate(steps)]
 
 
 def drop_canaries(sessions: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

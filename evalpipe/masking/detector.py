@@ -97,6 +97,18 @@ def _mod97(value: str) -> bool:
     return int("".join(str(int(c, 36)) for c in value[4:] + value[:4])) % 97 == 1
 
 
+def _mod11(value: str) -> bool:
+    """The two check digits of a Brazilian tax number, of a person (11 digits) or a company (14)."""
+    digits = [int(c) for c in value if c.isdigit()]
+    is_person = len(digits) == 11
+    for n in (len(digits) - 2, len(digits) - 1):
+        weights = [2 + (i if is_person else i % 8) for i in range(n)]
+        rest = sum(d * w for d, w in zip(reversed(digits[:n]), weights, strict=True)) % 11
+        if digits[n] != (0 if rest < 2 else 11 - rest):
+            return False
+    return len(set(digits)) > 1
+
+
 def _mixed(value: str) -> bool:
     digits = sum(c.isdigit() for c in value)
     is_filler = re.search(r"xxxx|\.\.\.|your|example|placeholder", value, re.IGNORECASE) is not None
@@ -118,6 +130,7 @@ def _checks(allowed: dict[str, Any]) -> dict[str, Callable[[str], bool]]:
         "luhn": _luhn,
         "gb11643": _gb11643,
         "mod97": _mod97,
+        "mod11": _mod11,
         "public_ip": _public_ip,
         "mailbox": lambda value: value.lower() not in mailboxes,
         "account": lambda value: value.lower() not in accounts,

@@ -65,8 +65,11 @@ def learn(terms: Terms, text: bytes | memoryview, spans: Iterable[Span], engine:
         entity = engine.describe(span.rule)[0]
         if entity in TEACHES and span.rule < DICTIONARY:
             surface = bytes(text[span.start : span.end])
-            is_plain = surface.isascii() or b"\\" in surface
-            collect(terms, entity, span.canonical, engine.ruleset.words, b"" if is_plain else surface)
+            # A surface with soft hyphens or full-width letters hides a name that comes again in plain ones.
+            if surface.isascii() or b"\\" in surface or span.canonical.isascii():
+                collect(terms, entity, span.canonical, engine.ruleset.words)
+            if not surface.isascii() and b"\\" not in surface:
+                collect(terms, entity, span.canonical, engine.ruleset.words, surface)
 
 
 def extend(text: bytes, spans: list[Span], terms: Terms, engine: Engine, epoch: str) -> list[Span]:

@@ -1,36 +1,36 @@
 """The leak check: proof, made by another path, that a masked slice may be published.
 
-Belongs here: the five tests on staged output and their report. Does not belong here, and must not be
-imported here: rules, validators, locators or the engine; an architecture test sees to it. Findings name
-field, test and number, never a value.
+Belongs here: the tests on staged output and their report. Does not belong here, and must not be imported
+here: rules, validators, locators or the engine; an architecture test sees to it. Rates over slices are
+another module (``leak_rates``), as is the search for planted values (``leak_search``).
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import polars as pl
 
+from evalpipe.contracts import render
+from evalpipe.contracts.tables import masked
 from evalpipe.masking import detector
-from evalpipe.masking.canaries import CANARY_SOURCE, Canaries, CanaryValue
+from evalpipe.masking.canaries import Canaries, CanaryValue
+from evalpipe.masking.canary_rows import CANARY_SOURCE
+from evalpipe.masking.leak_rates import Rates, rates_of
+from evalpipe.masking.leak_search import Finding, left_in, needles, search, staged_places, strings
 
 if TYPE_CHECKING:
     from evalpipe.masking.plan import MaskPlan
 
 _SAMPLE_ROWS = 200
 _SAMPLE_BYTES = 32_768
-_FILE_CHUNK = 16_777_216
 _TEXTS = ("text", "arguments", "output")
-_MIN_NEEDLE = 8
-_MIN_DIGITS = 9
 #: Columns that hold tokens of ids, by table; the letter is the kind.
 _REKEYED = {
     "sessions": {
@@ -50,16 +50,6 @@ _TOKEN = r"<(?:EMAIL_ADDRESS|PHONE_NUMBER|USERNAME|PERSON|IP_ADDRESS|HOSTNAME):(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is wrong: where, which test, how often. ``is_high`` ones block."""
-
-    field: str
-    test: str
-    n: int
-    is_high: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class LeakReport:
     """Outcome of the leak check.
 
@@ -68,6 +58,9 @@ class LeakReport:
         findings: What is wrong, blocking ones first.
         counts: Rows, fields and tokens looked at, for the record.
         canaries_planted, canaries_counted: Canary values, and how many of them the audit counted.
+        rates: What was hidden in how much text, canaries left out.
+        witness: Digest of the tokens of people that are planted on every day; the same in every part
+            and on every day under one key and rule set.
     """
 
     passed: bool
@@ -75,6 +68,8 @@ class LeakReport:
     counts: dict[str, int]
     canaries_planted: int
     canaries_counted: int
+    rates: Rates
+    witness: str
 
 
 def leak_check(
@@ -100,37 +95,61 @@ def leak_check(
         files, quarantine, copies: Masked frames, canary rows included.
 
     Returns:
-        The report. Five tests: an independent detector; canaries in any of several transforms, in
-        columns and in raw bytes; canaries counted; ids and tokens well formed with the known epoch; a
-        second masking changes nothing.
+        The report. Tests: an independent detector; canaries in any of several transforms, in columns
+        and in raw bytes; no canary's row in what would be published; canaries counted; ids and tokens
+        well formed with the known epoch; one token a person and tenant; the contract of every table;
+        rule set and key of the audit counts; a second masking changes nothing.
     """
     findings: list[Finding] = []
-    needles = _needles(canaries.values)
-    tables = {"sessions": sessions, "steps": steps, "files": files, "quarantine": quarantine, "copies": copies}
+    wanted = needles(canaries.values)
+    tables = {
+        "sessions": sessions,
+        "steps": steps,
+        "files": files,
+        "quarantine": quarantine,
+        "copies": copies,
+        "redactions": redactions,
+    }
     counts: Counter[str] = Counter({name: frame.height for name, frame in tables.items()})
+    places: list[tuple[str, pl.Series]] = []
     for field, series in _columns(tables):
         counts["columns"] += 1
         findings += [Finding(field, test, n, detector.is_high(test)) for test, n in detector.scan(series).items()]
-        findings += _search(field, series, needles)
+        places.append((field, series))
         findings += _tokens(field, series, plan, counts)
-    findings += [finding for name, frame in tables.items() for finding in _ids(name, frame)]
+    for name, frame in tables.items():
+        findings += _contract(name, frame)
+        findings += _ids(name, frame)
+    planted_ids = frozenset(sessions.filter(pl.col("source") == CANARY_SOURCE)["session_id"])
     for path in staged:
-        findings += _search_file(path, needles)
+        places += staged_places(path, max(map(len, wanted), default=0))
+        findings += left_in(path, planted_ids)
+    findings += search(places, wanted)
     findings += _audit_heads(redactions, plan)
     missing, counted = _uncounted(canaries.values, redactions)
     findings += missing
     findings += _short_canaries(canaries.values, sessions, steps)
+    wrong, witness = _witnesses(canaries, steps, plan)
+    findings += wrong
     findings += _idempotence(steps, plan, counts)
     ordered = sorted(findings, key=lambda f: (not f.is_high, f.field, f.test))
     planted = sum(bool(value.entity) for value in canaries.values)
-    return LeakReport(not any(f.is_high for f in ordered), tuple(ordered), dict(counts), planted, counted)
+    return LeakReport(
+        passed=not any(f.is_high for f in ordered),
+        findings=tuple(ordered),
+        counts=dict(counts),
+        canaries_planted=planted,
+        canaries_counted=counted,
+        rates=rates_of(sessions, steps, redactions, CANARY_SOURCE),
+        witness=witness,
+    )
 
 
 def _columns(tables: Mapping[str, pl.DataFrame]) -> Iterable[tuple[str, pl.Series]]:
     """Every string column: long texts one by one, distinct labels of all other columns together."""
     labels = []
     for table, frame in tables.items():
-        for name, series in _strings(frame):
+        for name, series in strings(frame):
             if name in _TEXTS:
                 yield f"{table}.{name}", series
             else:
@@ -139,56 +158,12 @@ def _columns(tables: Mapping[str, pl.DataFrame]) -> Iterable[tuple[str, pl.Serie
         yield "labels", pl.concat(labels).unique().sort()
 
 
-def _strings(frame: pl.DataFrame) -> Iterable[tuple[str, pl.Series]]:
-    for series in frame:
-        if series.dtype == pl.String:
-            yield series.name, series
-        elif series.dtype == pl.List(pl.String):
-            yield series.name, series.explode()
-
-
-def _needles(values: Iterable[CanaryValue]) -> list[str]:
-    """Every form that a planted value might survive in: raw, quoted, base64, hex, escaped, digits."""
-    out: set[str] = set()
-    for canary in values:
-        if canary.is_short:
-            continue
-        value, raw = canary.value, canary.value.encode()
-        digits = re.sub(r"\D", "", value)
-        out |= {value, quote(value, safe=""), json.dumps(value)[1:-1], raw.hex()}
-        out |= {digits} if len(digits) >= _MIN_DIGITS and len(digits) * 2 > len(value) else set()
-        for phase in range(3):
-            whole = base64.b64encode(b"\0" * phase + raw).decode()
-            out.add(whole[phase and phase + 1 : len(whole) - 4])
-    # The search ignores case, which covers lower-cased copies.
-    return sorted(needle.lower() for needle in out if len(needle) >= _MIN_NEEDLE)
-
-
-def _search(field: str, series: pl.Series, needles: list[str]) -> list[Finding]:
-    if not needles or series.is_empty():
-        return []
-    n = int(series.str.contains_any(pl.Series([needles]), ascii_case_insensitive=True).sum())
-    return [Finding(field, "canary", n)] if n else []
-
-
-def _search_file(path: Path, needles: list[str]) -> list[Finding]:
-    found = _search("file name", pl.Series([path.name]), needles)
-    overlap = max(map(len, needles), default=0)
-    with path.open("rb") as file:
-        tail = b""
-        while chunk := file.read(_FILE_CHUNK):
-            text = (tail + chunk).decode("latin-1")
-            found += _search(f"file bytes {path.suffix}", pl.Series([text]), needles)
-            tail = chunk[-overlap:]
-    return found
-
-
 def _short_canaries(values: Iterable[CanaryValue], sessions: pl.DataFrame, steps: pl.DataFrame) -> list[Finding]:
     """Short values are searched for in the canaries' own rows only: elsewhere they may stand by chance."""
-    needles = sorted({v.value for v in values if v.is_short})
+    short = sorted({v.value for v in values if v.is_short})
     own = sessions.filter(pl.col("source") == CANARY_SOURCE)["session_id"]
     rows = steps.filter(pl.col("session_id").is_in(own.implode()))
-    return [finding for name, series in _strings(rows) for finding in _search(f"steps.{name}", series, needles)]
+    return search([(f"steps.{name}", series) for name, series in strings(rows)], short)
 
 
 def _uncounted(values: Iterable[CanaryValue], redactions: pl.DataFrame) -> tuple[list[Finding], int]:
@@ -214,9 +189,40 @@ def _audit_heads(redactions: pl.DataFrame, plan: MaskPlan) -> list[Finding]:
     return [Finding("redactions", "another rule set or key", wrong)] if wrong else []
 
 
+def _contract(table: str, frame: pl.DataFrame) -> list[Finding]:
+    """Columns, types and closed sets of values are those that the contract names, and no others."""
+    contract = next(t for t in masked.TABLES if t.name == table)
+    out = []
+    if dict(frame.schema) != dict(render.polars_schema(contract)):
+        out.append(Finding(table, "columns differ from the contract", 1))
+    for column in contract:
+        if column.values and column.name in frame.columns:
+            wrong = int((~frame[column.name].is_in(column.values)).sum())
+            if wrong:
+                out.append(Finding(f"{table}.{column.name}", "value outside the contract", wrong))
+    return out
+
+
+def _witnesses(canaries: Canaries, steps: pl.DataFrame, plan: MaskPlan) -> tuple[list[Finding], str]:
+    """One person has one token in a tenant however it is spelled, and another in another tenant."""
+    texts = {(sid, seq): text for sid, seq, text in steps.select("session_id", "seq", "text").iter_rows()}
+    seen: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in canaries.witnesses:
+        text = texts.get((plan.rekey("s", row.session_id), row.seq)) or ""
+        seen[row.person][row.tenant].add(text)
+    several = sum(len(said) != 1 for tenants in seen.values() for said in tenants.values())
+    shared = sum(len(set[str]().union(*tenants.values())) < len(tenants) for tenants in seen.values())
+    out = [Finding("steps.text", "one person has several tokens", several)] if several else []
+    out += [Finding("steps.text", "tenants share a token", shared)] if shared else []
+    said = sorted(text for tenants in seen.values() for texts_of in tenants.values() for text in texts_of)
+    return out, hashlib.blake2b("\0".join(said).encode(), digest_size=8).hexdigest()
+
+
 def _ids(table: str, frame: pl.DataFrame) -> list[Finding]:
     out = []
-    for name, kind in _REKEYED[table].items():
+    for name, kind in _REKEYED.get(table, {}).items():
+        if name not in frame.columns:
+            continue  # the contract's own test names it
         values = frame[name].drop_nulls()
         wrong = int((~values.str.contains(rf"\A{kind}_[a-p]{{20}}\z") & (values != "")).sum())
         if wrong:

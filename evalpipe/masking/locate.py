@@ -27,7 +27,7 @@ _MASK = (1 << SHIFT) - 1
 TRICKS: tuple[bytes, ...] = (
     rb"\\u[0-9a-fA-F]{4}",
     rb"\\x[2-7][0-9a-fA-F]",
-    rb"%(?:40|3[aAdD]|2[bBfF]|5[cC])",
+    rb"%(?:2[0-9a-fA-F]|3[aAdDfF]|40|5[cCfF])",
     rb"&#[x0-9]",
     rb"\xe2\x80[\x8b-\x8f]",
     rb"\xe2\x81\xa0",

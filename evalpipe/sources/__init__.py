@@ -16,6 +16,7 @@ from evalpipe.sources.discover import (
     short_name,
     unread_object,
 )
+from evalpipe.sources.joining import Part, join_parts
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.named import Source
 from evalpipe.sources.parse import parse_batch
@@ -27,6 +28,7 @@ __all__ = [
     "Chunk",
     "Found",
     "Likeness",
+    "Part",
     "ReadOptions",
     "Source",
     "SourceFile",
@@ -36,6 +38,7 @@ __all__ = [
     "discover",
     "fingerprint",
     "is_unread",
+    "join_parts",
     "parse_batch",
     "plan_batches",
     "reader_versions",

@@ -83,6 +83,16 @@ class _Cursor:
             if not self.more():
                 return b""
 
+    def space(self) -> bytes:
+        """The white space before the next byte that is none, passed over."""
+        passed = b""
+        while True:
+            rest = self.data[self.at :]
+            n_bytes = len(rest) - len(rest.lstrip(_SPACE))
+            passed += _step(self, n_bytes)
+            if n_bytes < len(rest) or not self.more():
+                return passed
+
 
 class _Sink:
     """Collects the bytes of one value, or only their digest once they are too many."""
@@ -165,11 +175,12 @@ def _members(
         number += 1
         start = cursor.offset
         key, is_whole = _value(cursor, max_bytes, hasher)
+        key.take(cursor.space())
         if char != b'"' or not is_whole or cursor.peek() != b":":
             yield key.broken(cursor, start, number)
             return
         cursor.at += 1
-        name = key.data[1:-1].decode("utf-8", "replace")
+        name = key.data.rstrip(_SPACE)[1:-1].decode("utf-8", "replace")
         if name in lists and cursor.peek() == b"[":
             is_broken = False
             for item in _items(cursor, name, max_bytes, hasher):

@@ -89,7 +89,7 @@ class Chunk:
 
     Each has one more, leading column ``day``. A session is whole in one chunk; sessions and steps
     bear ``copy`` before their own columns, which numbers the copies of a session in the chunk, and
-    sessions bear ``said_digest``. Which copy counts is decided by whoever joins chunks.
+    sessions bear ``said_digest`` and ``first_step_at``. Which copy counts is decided by whoever joins chunks.
     """
 
     sessions: pl.DataFrame

@@ -101,6 +101,12 @@ def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder, sh
             ledger = Ledger(file, "(rest of the archive)" if n_members else "", options)
             ledger.quarantine_file("UNREADABLE_FILE")
             ledger.close(builder)
+            return
+    if not n_members and share[0] == 0:
+        # An archive of nothing, or of folders only, is no file that was never there.
+        ledger = Ledger(file, "", options)
+        ledger.quarantine_file("NO_SESSION")
+        ledger.close(builder)
 
 
 def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:

@@ -7,8 +7,9 @@ check is red is never moved out of there.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import rescan, seal
+from evalpipe.steps import leak_stats, rescan, seal
 from evalpipe.steps.context import Context
-from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
 from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.winners import DayInput
@@ -82,7 +83,8 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
-        stats: dict[str, Any] = {"leak": _merge([out.leak for out in outs]), "parts": len(outs)}
+        leak = leak_stats.merge([out.leak for out in outs], leak_stats.trailing(context, day))
+        stats: dict[str, Any] = {"leak": leak, "parts": len(outs)}
         stats |= _rule_sets(context, day, sealed.get(day))
         if not stats["leak"]["passed"]:
             raise EvalpipeError("LEAK_FOUND", f"day {day}: {stats['leak']['findings']}", where="masked")
@@ -180,8 +182,17 @@ def _rule_sets(context: Context, day: date, sealed: Manifest | None) -> dict[str
 
 def _kernel(task: _Task) -> _Out:
     """Mask one task's rows together with canaries, and check all of it before anything is committed."""
+    canaries = masking.plant_canaries(task.plan, task.day)
+    with masking.overheard() as heard:
+        staged, redactions, report = _masked(task, canaries)
+    leak = leak_stats.of_report(report, task.plan, is_rescan=task.is_rescan)
+    # Whatever else leaves this process is searched like the tables.
+    words = {"log messages": "\n".join(heard), "statistics": json.dumps(leak)}
+    return _Out(staged, redactions, leak_stats.with_findings(leak, masking.check_words(canaries, words)))
+
+
+def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]:
     plan = task.plan
-    canaries = masking.plant_canaries(plan, task.day)
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
     files = masking.mask_files(_with(task, "files", canaries.files), plan)
@@ -210,14 +221,7 @@ def _kernel(task: _Task) -> _Out:
         quarantine=quarantine,
         copies=copies,
     )
-    leak = {
-        "passed": report.passed,
-        "findings": [asdict(finding) for finding in report.findings],
-        "counts": report.counts,
-        "canaries_planted": report.canaries_planted,
-        "canaries_counted": report.canaries_counted,
-    }
-    return _Out(staged, masking.drop_canary_rows(masked.redactions), leak)
+    return staged, masking.drop_canary_rows(masked.redactions), report
 
 
 def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -244,16 +248,6 @@ def _read(task: _Task, name: str) -> pl.DataFrame:
 
 def _with(task: _Task, name: str, canaries: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([_read(task, name), canaries])
-
-
-def _merge(leaks: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "passed": all(leak["passed"] for leak in leaks),
-        "findings": [finding for leak in leaks for finding in leak["findings"]],
-        "counts": dict(sorted(total(leak["counts"] for leak in leaks).items())),
-        "canaries_planted": sum(leak["canaries_planted"] for leak in leaks),
-        "canaries_counted": sum(leak["canaries_counted"] for leak in leaks),
-    }
 
 
 def _sum(redactions: pl.DataFrame) -> pl.DataFrame:

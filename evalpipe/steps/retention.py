@@ -158,15 +158,9 @@ def _strip_held(context: Context, sealed: list[date]) -> None:
         for step in ("raw", "masked"):
             manifest = context.lookup(step, day)
             if manifest is not None and context.lake.damage(manifest) is None:
-                gone = sorted(
-                    _gone_ids(context, step, item.winners, item.raw_gone if step == "raw" else item.text_gone)
-                )
+                ids = item.ids_in(item.raw_gone if step == "raw" else item.text_gone)
+                gone = sorted(ids if step == "raw" else {context.mask_plan.rekey("s", one) for one in ids})
                 rewrite_slice(context.lake, manifest, _stripping(gone))
-
-
-def _gone_ids(context: Context, step: str, winners: Any, stems: frozenset[str]) -> set[str]:
-    ids = {session_id for stem in stems for session_id, _ in winners[stem]}
-    return ids if step == "raw" else {context.mask_plan.rekey("s", session_id) for session_id in ids}
 
 
 def _stripping(gone: list[str]) -> Callable[[str, pl.DataFrame], pl.DataFrame]:
@@ -189,8 +183,7 @@ def _blank_snippets(context: Context) -> None:
     gone_stems = {p.stem for e in context.landing.entries() if SNIPPETS in e.expired for p in e.parts}
     inputs = context.landing.day_inputs()
     by_day = {
-        day: sorted({rekey("s", s) for stem in gone_stems.intersection(item.stems) for s, _ in item.winners[stem]})
-        for day, item in inputs.items()
+        day: sorted(rekey("s", session_id) for session_id in item.ids_in(gone_stems)) for day, item in inputs.items()
     }
 
     def blank(gone: list[str]) -> Callable[[str, pl.DataFrame], pl.DataFrame]:

@@ -82,7 +82,7 @@ def expired(day: date) -> EvalpipeError:
 
 def waits(item: DayInput) -> bool:
     """Whether late sessions of a sealed day are still there as they were logged."""
-    return bool(item.raw_gone and item.live().stems)
+    return bool(item.raw_gone and item.live().parts)
 
 
 def standing(context: Context, step: str, day: date, item: DayInput | None) -> Manifest | None:
@@ -92,7 +92,7 @@ def standing(context: Context, step: str, day: date, item: DayInput | None) -> M
     waiting as it was logged.
     """
     manifest = context.lookup(step, day)
-    if manifest is None or item is None or not is_sealed(step, item) or (step == "masked" and not item.live().stems):
+    if manifest is None or item is None or not is_sealed(step, item) or (step == "masked" and not item.live().parts):
         return manifest
     return replace(manifest, code_version=context.versions.code[step])
 
@@ -131,7 +131,7 @@ def limits(context: Context, item: DayInput) -> Limits:
         context: The open home.
         item: What was landed for the day.
     """
-    files = {context.mask_plan.rekey("f", file) for stem in item.raw_gone for file in item.files[stem]}
+    files = {context.mask_plan.rekey("f", file) for stem in item.raw_gone for file in item.files.get(stem, ())}
     kept, speaking = tokens(context, item, item.raw_gone), with_text(context, item)
     return Limits(tuple(sorted(kept)), tuple(sorted(files)), tuple(sorted(speaking)))
 
@@ -144,24 +144,23 @@ def is_to_scan_again(context: Context, item: DayInput | None, made: Manifest) ->
         item: What was landed for the day.
         made: The masked slice.
     """
-    is_alone = item is not None and is_sealed("masked", item) and not item.live().stems
+    is_alone = item is not None and is_sealed("masked", item) and not item.live().parts
     return is_alone and made.code_version != context.versions.code["masked"]
 
 
 def carried_stats(redactions: Sequence[StagedPart], item: DayInput) -> dict[str, Any]:
     """What the manifest of a sealed masked slice tells the next one."""
-    return {BASE_REDACTIONS: len(redactions), LIVE: list(item.live().stems)}
+    return {BASE_REDACTIONS: len(redactions), LIVE: sorted(set(item.live().parts))}
 
 
 def tokens(context: Context, item: DayInput, stems: Iterable[str]) -> set[str]:
-    """Tokens of the sessions that count in some landing parts of a day."""
-    rekey = context.mask_plan.rekey
-    return {rekey("s", session_id) for stem in stems for session_id, _ in item.winners[stem]}
+    """Tokens of the sessions that count and lie, whole or in part, in some landing parts of a day."""
+    return {context.mask_plan.rekey("s", session_id) for session_id in item.ids_in(frozenset(stems))}
 
 
 def with_text(context: Context, item: DayInput) -> set[str]:
     """Tokens of the sessions of a day whose masked text has not expired."""
-    return tokens(context, item, set(item.stems) - item.text_gone)
+    return tokens(context, item, item.parts) - tokens(context, item, item.text_gone)
 
 
 def carried_masked(context: Context, day: date, item: DayInput) -> tuple[list[StagedPart], list[StagedPart]]:
@@ -185,7 +184,7 @@ def carried_masked(context: Context, day: date, item: DayInput) -> tuple[list[St
         raise expired(day)
     manifest = context.lookup("masked", day)
     assert manifest is not None  # it is within reach
-    live, goes_on = set(item.live().stems), limits(context, item)
+    live, goes_on = set(item.live().parts), limits(context, item)
     gone = withdrawn_later(context, day)
     folder = context.lake.staging_folder(manifest.key)
     out: list[StagedPart] = []

@@ -49,7 +49,8 @@ def forget_raw(context: Context, days: Iterable[date], inputs: Mapping[date, Day
     """
     if (context.consent["status"] == CONSENT_WITHDRAWN).any():
         for day in days:
-            gone = [_forget_landed(context, day, stem) for stem in inputs[day].live().stems] if day in inputs else []
+            places = _places(day, inputs[day].live()) if day in inputs else []
+            gone = [_forget_landed(context, *place) for place in places]
             manifest = context.lookup("raw", day)
             if manifest is None or context.lake.damage(manifest):
                 continue
@@ -59,6 +60,11 @@ def forget_raw(context: Context, days: Iterable[date], inputs: Mapping[date, Day
             if (new := rewrite_slice(context.lake, manifest, _silencing(ids))) is not None:
                 for path in old - set(context.lake.paths_of(new)):
                     path.unlink(missing_ok=True)
+
+
+def _places(day: date, item: DayInput) -> list[tuple[date, str]]:
+    """Landed parts that a day is made from, of joined sessions on other days too."""
+    return sorted({(day, stem) for stem in item.stems} | {place[:2] for one in item.joined for place in one.places})
 
 
 def _forget_landed(context: Context, day: date, stem: str) -> pl.Series:

@@ -28,12 +28,16 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
+from evalpipe.store.parts import FACTS, step_facts
 from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
 LANDED = ("sessions", "steps", "quarantine", "files")
 
 #: Columns that landed tables bear before those of their contract: what tells copies apart.
-LANDED_ONLY = {"sessions": ("copy", "said_digest"), "steps": ("copy",)}
+LANDED_ONLY = {"sessions": ("copy", "said_digest", "first_step_at"), "steps": ("copy",)}
+
+#: What a part of a session lies in.
+_TEXT = ("sessions", "steps")
 
 #: Day inputs of the landing zone that this process read last, with the state of its index then: the
 #: steps of a run ask one after the other, and nothing lands in between.
@@ -159,7 +163,8 @@ class Landing:
         last = _LAST.get(self.root)
         if last is None or last[0] != state:
             entries = [_entry(path) for path in paths]
-            last = (state, choose(entries, [frame for entry in entries for frame in self._copies_of(entry)]))
+            copies = [frame for entry in entries for frame in self._copies_of(entry)]
+            last = (state, choose(entries, copies, self._look))
             _LAST.clear()
             _LAST[self.root] = last
         return dict(last[1])
@@ -181,6 +186,18 @@ class Landing:
         frames = [frame.select("file_id", "session_id") for entry in self.entries() for frame in self._copies_of(entry)]
         return pl.concat([pl.DataFrame(schema={"file_id": pl.String, "session_id": pl.String}), *frames]).unique()
 
+    def _look(self, copies: pl.DataFrame) -> pl.DataFrame:
+        """Facts of the steps of some copies; of copies whose text has expired, none."""
+        frames = []
+        for (day, stem), some in copies.group_by("day", "stem", maintain_order=True):
+            path = self.path(day, stem, "steps")
+            if not path.is_file():
+                continue
+            steps = pl.scan_parquet(path).filter(pl.col("session_id").is_in(some["session_id"].implode())).collect()
+            steps = steps.join(some, on=["session_id", "copy"], how="semi", maintain_order="left")
+            frames.append(step_facts(steps.with_columns(day=pl.lit(day, pl.Date()), stem=pl.lit(stem))))
+        return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(FACTS, pl.Null()))
+
     # ---- reading
 
     def path(self, day: date, stem: str, name: str) -> Path:
@@ -189,8 +206,10 @@ class Landing:
 
     def is_whole(self, day: date, item: DayInput) -> bool:
         """Whether the landed text of a day is still there, but for what has expired."""
-        stems = item.live().stems
-        return all(self.path(day, stem, name).is_file() for stem in stems for name, n in item.rows[stem].items() if n)
+        item = item.live()
+        own = [self.path(day, stem, name) for stem in item.stems for name, n in item.rows[stem].items() if n]
+        parts = [self.path(*place[:2], name) for one in item.joined for place in one.places for name in _TEXT]
+        return all(path.is_file() for path in (*own, *parts))
 
     def copies_path(self, batch: str) -> Path:
         """Where what decides between copies of a session lies, for one batch."""
@@ -213,9 +232,10 @@ def _whole_rows(copies: pl.DataFrame, batch: str) -> pl.DataFrame:
     Their source is the prefix of the id; without times and words they are nobody's duplicates.
     """
     missing = {name: pl.lit(None, dtype).alias(name) for name, dtype in COPY_SCHEMA.items() if name not in copies}
-    if missing:
+    if "copy" in missing:
         source = pl.col("session_id").str.extract(r"^([^:]*):").alias("source")
-        copies = copies.with_columns(**(missing | {"copy": pl.lit(0, pl.Int32()), "source": source}))
+        missing |= {"copy": pl.lit(0, pl.Int32()), "source": source}
+    copies = copies.with_columns(**missing)
     return copies.select(pl.lit(batch).alias("batch"), "day", "stem", *COPY_SCHEMA)
 
 

@@ -17,13 +17,16 @@ were read at its path before tells everything that the earlier copy told, so the
 out of ``files`` and ``quarantine``: every record is counted once, in the longest copy. A file that was
 written anew under an old name does not begin so, and both count. Sessions need no such rule, because
 the longest copy of a session wins anyhow.
+
+Copies that are parts of one session, as a rotated log holds them, count together (``store/parts.py``),
+on the day on which the first of them begins.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -33,6 +36,7 @@ import polars as pl
 
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
+from evalpipe.store.parts import Joined, Look, joined_sessions, part_rows, with_wholes
 
 #: What decides which copy of a session wins, and which session is another one logged elsewhere.
 #: ``copy`` numbers the copies of a session in one part.
@@ -40,7 +44,7 @@ COPY_SCHEMA = pl.Schema({
     "session_id": pl.String(), "copy": pl.Int32(), "source": pl.String(), "file_id": pl.String(),
     "reader_version": pl.String(), "n_messages": pl.Int32(), "content_digest": pl.String(),
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
-    "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(),
+    "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
 })  # fmt: skip
 
 #: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
@@ -139,6 +143,7 @@ class DayInput:
         files: Files whose rows of ``files`` and ``quarantine`` each part contributes.
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
+        joined: Sessions of this day that are made of copies in several places, also on other days.
         raw_gone: Parts that have expired: what was made of them lives in the later layers only.
         text_gone: Parts of which the masked text has expired too.
     """
@@ -149,12 +154,26 @@ class DayInput:
     n_text_bytes: Mapping[str, int]
     rows: Mapping[str, Mapping[str, int]]
     copies: tuple[CopyRow, ...] = ()
+    joined: tuple[Joined, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Every landing part that the day is made from, those of joined sessions on other days included."""
+        return (*self.stems, *(stem for item in self.joined for _, stem, _ in item.places))
+
+    def ids_in(self, stems: Set[str]) -> set[str]:
+        """Ids of the sessions of the day that lie, whole or in part, in some landing parts."""
+        whole = {session_id for stem in stems for session_id, _ in self.winners.get(stem, ())}
+        return whole | {one.session_id for one in self.joined if one.lies_in(stems)}
+
     def live(self) -> DayInput:
         """The same day with those parts only that are still there as logged."""
-        return replace(self, stems=tuple(s for s in self.stems if s not in self.raw_gone)) if self.raw_gone else self
+        if not self.raw_gone:
+            return self
+        stems = tuple(stem for stem in self.stems if stem not in self.raw_gone)
+        return replace(self, stems=stems, joined=tuple(one for one in self.joined if not one.lies_in(self.raw_gone)))
 
     @cached_property
     def digest(self) -> str:
@@ -162,8 +181,10 @@ class DayInput:
         # A first copy goes by its session's id alone, as it did before there were others.
         named = {stem: [f"{one}#{copy}" if copy else one for one, copy in self.winners[stem]] for stem in self.stems}
         parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
-        gone = [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
-        return digest_of([*parts, list(self.copies), *gone] if self.copies or gone else parts)
+        rest: list[Any] = [list(self.copies)] if self.copies else []
+        rest += [[item.session_id, item.n_messages, item.places] for item in self.joined]
+        rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
+        return digest_of([*parts, *rest])
 
 
 def superseded(entries: Iterable[Entry]) -> set[str]:
@@ -184,12 +205,13 @@ def chosen_entries(entries: Sequence[Entry]) -> dict[str, str]:
     return best
 
 
-def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame]) -> dict[date, DayInput]:
+def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look) -> dict[date, DayInput]:
     """Landing parts of every day, with the files and sessions that count in them.
 
     Args:
         entries: The whole landing index.
         copies: ``batch``, ``day``, ``stem`` and :data:`COPY_SCHEMA` of every landed copy.
+        look: Tells the steps of copies; asked about sessions only that may be in parts.
 
     Returns:
         Inputs of every day that something was landed for, in order of days.
@@ -197,10 +219,18 @@ def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame]) -> dict[dat
     chosen = chosen_entries(entries)
     gone = superseded(entries)
     ranked = _ranked(chosen, gone, copies)
-    best = ranked.unique("session_id", keep="first", maintain_order=True)
+    joined = joined_sessions(ranked.filter(~pl.col("is_gone") & pl.col("is_dated")), look)
+    parts = part_rows(joined)
+    best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
     lost = same_sessions(best)
-    winners = _winners(best.join(lost, on="session_id", how="anti"))
-    copied = _copies(ranked, best, lost)
+    counts = best.join(lost, on="session_id", how="anti")
+    winners = _winners(counts.join(parts, on="session_id", how="anti"))
+    whole = dict(counts.select("session_id", "day").iter_rows())
+    joined_on: dict[date, list[Joined]] = defaultdict(list)
+    for item in joined:
+        if item.session_id in whole:
+            joined_on[whole[item.session_id]].append(item)
+    copied = _copies(ranked, best, lost, parts)
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
         for part in entry.parts:
@@ -210,7 +240,10 @@ def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame]) -> dict[dat
             if files or (part.day, part.stem) in winners:
                 items.append((part, files))
     gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
-    return {day: _day_input(day, items, winners, copied.get(day, ()), gone_by) for day, items in sorted(by_day.items())}
+    return {
+        day: _day_input(day, by_day[day], winners, copied.get(day, ()), tuple(joined_on.get(day, ())), gone_by)
+        for day in sorted(by_day.keys() | joined_on.keys())
+    }
 
 
 def _day_input(
@@ -218,10 +251,12 @@ def _day_input(
     items: list[tuple[LandedPart, tuple[str, ...]]],
     winners: Mapping[tuple[date, str], tuple[Pick, ...]],
     copies: tuple[CopyRow, ...],
+    joined: tuple[Joined, ...],
     gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
     stems = tuple(part.stem for part, _ in items)
+    parts = (*stems, *(stem for one in joined for _, stem, _ in one.places))
     return DayInput(
         stems=stems,
         winners={part.stem: winners.get((day, part.stem), ()) for part, _ in items},
@@ -229,8 +264,9 @@ def _day_input(
         n_text_bytes={part.stem: part.n_text_bytes for part, _ in items},
         rows={part.stem: part.rows for part, _ in items},
         copies=copies,
-        raw_gone=frozenset(gone[RAW].intersection(stems)),
-        text_gone=frozenset(gone[TEXT].intersection(stems)),
+        joined=joined,
+        raw_gone=frozenset(gone[RAW].intersection(parts)),
+        text_gone=frozenset(gone[TEXT].intersection(parts)),
     )
 
 
@@ -263,12 +299,17 @@ def _winners(best: pl.DataFrame) -> dict[tuple[date, str], tuple[Pick, ...]]:
     return {(day, stem): tuple(zip(ids, copies, strict=True)) for day, stem, ids, copies in grouped.iter_rows()}
 
 
-def _copies(ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame) -> dict[date, tuple[CopyRow, ...]]:
+def _copies(
+    ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame, parts: pl.DataFrame
+) -> dict[date, tuple[CopyRow, ...]]:
     """Rows of ``raw.copies`` by the day of the session that counts.
 
     Copies in files that a longer copy of the file replaced are not listed, as the files are not.
     """
-    numbered = ranked.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    is_part = parts.select("session_id", "day", "stem", "copy", is_part=pl.lit(value=True))
+    numbered = ranked.join(
+        is_part, on=["session_id", "day", "stem", "copy"], how="left", maintain_order="left"
+    ).with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
     counted = pl.col("counted_session_id")
     rows = (
         numbered.join(lost, on="session_id", how="left", maintain_order="left")
@@ -276,7 +317,11 @@ def _copies(ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame) -> dic
         .with_columns(
             # What another source's copy of the session stands for goes by that rule; the smaller
             # copies of either go by their size.
-            rule=pl.when(pl.col("copy") == 0).then("rule").otherwise(pl.lit("same_session")),
+            rule=pl.when(pl.col("copy") == 0)
+            .then("rule")
+            .when(pl.col("is_part") & counted.is_null())
+            .then(pl.lit("merged"))
+            .otherwise(pl.lit("same_session")),
             counted_session_id=counted.fill_null(pl.col("session_id")),
         )
     )

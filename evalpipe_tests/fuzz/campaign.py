@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -108,6 +109,7 @@ def judge_numbers(numbers: list[int], folder: Path) -> list[tuple[str, int, Verd
 
 
 def _work(numbers: list[list[int]], pipe: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gathers
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         for round_ in numbers:
             pipe.send(("start", round_[0]))
@@ -132,8 +134,11 @@ def run(n_inputs: int, seed: int, n_processes: int, progress: Callable[[int], No
     crew = _Crew(Outcome(), progress)
     for worker in range(n_processes):
         crew.start(rounds[worker::n_processes])
-    while crew.at_work:
-        crew.hear()
+    try:
+        while crew.at_work:
+            crew.hear()
+    except KeyboardInterrupt:  # what was found so far is told
+        crew.stop()
     return crew.outcome
 
 
@@ -169,6 +174,10 @@ class _Crew:
         for pipe, (_, since) in list(self.begun.items()):
             if time.monotonic() - since > _SILENT_SECONDS:
                 self._replace(pipe, "hang: process")
+
+    def stop(self) -> None:
+        for process, _ in self.at_work.values():
+            process.kill()
 
     def _take(self, pipe: Connection, word: str, value: Any) -> None:
         if word == "start":

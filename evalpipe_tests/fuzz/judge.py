@@ -24,6 +24,7 @@ from evalpipe.contracts.errors import QUARANTINE_CODES
 from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import raw
 from evalpipe.sources import Batch, Chunk, ReadOptions, SourceFile, fingerprint, parse_batch, resemble
+from evalpipe.sources.archive import TAR_BLOCK, is_tar
 from evalpipe.sources.ledger import Ledger
 from evalpipe.store.landing import LANDED_ONLY
 from evalpipe_tests.sources.helpers import OPTIONS
@@ -217,7 +218,7 @@ def _check_masked(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) -> 
 def _check_places(file: SourceFile, balance: dict[str, Any], bad: list[dict[str, Any]], options: ReadOptions) -> None:
     """Quarantine points at bytes that give the digest, and every line of a file of lines is counted."""
     data = file.path.read_bytes()
-    if data[:2] in _WRAPPED:
+    if data[:2] in _WRAPPED or is_tar(data[:TAR_BLOCK]):
         return
     data = data.removeprefix(b"\xef\xbb\xbf") if data[:2] == b"\xef\xbb" else data
     ledger = Ledger(file, "", options)

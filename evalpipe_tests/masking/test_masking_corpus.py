@@ -106,6 +106,6 @@ def test_the_leak_check_raises_no_false_alarm_on_the_masked_corpus() -> None:
     rows = [row["text"] for name in ("positives.jsonl", "negatives.jsonl") for row in _load(name)]
     part = mask_part(*frames([session()], [("s1", {"output": text}) for text in rows]), PLAN)
     others = {table.name: render.empty(table) for table in (masked.FILES, masked.QUARANTINE, masked.COPIES)}
-    nobody = Canaries(part.sessions, part.steps, **others, values=())
+    nobody = Canaries(part.sessions, part.steps, **others, values=(), witnesses=())
     report = leak_check(part.sessions, part.steps, nobody, part.redactions, PLAN, **others)
     assert [f for f in report.findings if f.is_high] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -174,3 +175,32 @@ def test_engines_are_made_once_per_thread() -> None:
         others = set(pool.map(lambda n: id(engine_for(default_dir(), "fallback")), range(40)))
     assert answers == {PLAN.mask_text(text)[0]}
     assert id(engine_for(default_dir(), "fallback")) not in others
+
+
+@pytest.mark.parametrize("value", ["tiger95100Z", "tiger95100Z."])
+def test_a_password_at_the_end_of_a_document_inside_of_a_document_is_masked_alone(value: str) -> None:
+    """The escaped quote behind it is no part of it: taken along, the whole field would be withheld."""
+    text = json.dumps({"body": json.dumps({"note": f"a senha do banco é {value}"})})
+    masked, hits = PLAN.mask_text(text)
+    assert {hit.entity for hit in hits} == {"SECRET"}
+    assert "tiger95100Z" not in masked
+    assert set(json.loads(json.loads(masked)["body"])) == {"note"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("call=%28415%29%20555-1234&x", "555-1234"),
+        ("card%204539%201488%200343%206467", "1488"),
+        ("next=%2Fhome%2Fmarcia77%2Fapp", "marcia77"),
+        ("who=ana%2Eb42@mail.example.org", "ana"),
+    ],
+)
+def test_what_an_address_writes_with_a_percent_sign_is_read(text: str, value: str) -> None:
+    assert value not in PLAN.mask_text(text)[0]
+
+
+def test_a_password_of_an_environment_in_base64_is_masked_at_every_phase() -> None:
+    for phase in range(3):
+        secret = base64.b64encode(b"~" * phase + b"DB_PASSWORD=tiger95100Z and more").decode()
+        assert PLAN.mask_text(f"value {secret} end")[0] == "value <SECRET:base64> end"

@@ -255,3 +255,11 @@ def test_a_column_without_policy_is_masked(tmp_path: Path) -> None:
     sessions, steps = frames([session(scenario_declared="mail of ana@mail.example.org")], [])
     out = mask_part(sessions, steps, MaskPlan(KEY, ruleset=folder, locator="fallback"))
     assert "@" not in out.sessions["scenario_declared"].item()
+
+
+def test_a_name_that_was_first_written_with_hidden_characters_is_known_in_plain_letters() -> None:
+    for written in ("Fri\u00adedrike Wendtmann", "Ｆｒｉｅｄｒｉｋｅ Ｗｅｎｄｔｍａｎｎ"):
+        sessions, steps = frames(
+            [session()], [("s1", {"text": f"my name is {written} and"}), ("s1", {"output": "ask Friedrike Wendtmann"})]
+        )
+        assert mask_part(sessions, steps, PLAN).steps["output"].to_list()[1].startswith("ask <PERSON:")

@@ -28,8 +28,6 @@ from evalpipe.masking import (
     mask_quarantine,
     plant_canaries,
 )
-from evalpipe.masking.decode import DecodedView
-from evalpipe.masking.engine import engine_for
 from evalpipe.masking.rules import default_dir, load_ruleset
 from evalpipe_tests.masking.support import DAY, FALLBACK, KEY, OTHER_KEY, PLAN, frames, session
 
@@ -90,28 +88,12 @@ def test_canaries_are_fresh_per_day_and_key_and_the_same_per_run() -> None:
     render.conform(raw.STEPS, one.steps)
     other = {v.value for v in plant_canaries(PLAN, DAY.replace(day=6)).values}
     theirs = {v.value for v in plant_canaries(MaskPlan(OTHER_KEY), DAY).values}
-    mine = {v.value for v in one.values if v.entity in ("SECRET", "EMAIL_ADDRESS", "PERSON", "IBAN_CODE")}
+    # Witnesses are the same on every day, and what is short or has no drawn part may come again.
+    mine = {v.value for v in one.values if not v.canary.startswith("witness") and not v.is_short and len(v.value) > 15}
+    assert len(mine) > 150
     assert not mine & other
     assert not mine & theirs
     assert not any(value.value in repr(value) for value in one.values)
-
-
-def test_every_text_field_and_encoding_carries_canaries() -> None:
-    values = plant_canaries(PLAN, DAY).values
-    texts = {"steps.text", "steps.arguments", "steps.output"}
-    places = {"files.member", "quarantine.member", "copies.session_id"}
-    assert {v.field for v in values} == texts | places | {"sessions.workspace"}
-    assert {v.encoding for v in values} == {"plain", "json", "percent", "entity", "zerowidth", "fullwidth"}
-    assert {
-        "SECRET",
-        "EMAIL_ADDRESS",
-        "PHONE_NUMBER",
-        "CREDIT_CARD",
-        "IBAN_CODE",
-        "IP_ADDRESS",
-        "USERNAME",
-        "PERSON",
-    } <= {v.entity for v in values}
 
 
 def test_canaries_are_taken_out_before_publishing() -> None:
@@ -121,70 +103,6 @@ def test_canaries_are_taken_out_before_publishing() -> None:
     assert CANARY_SOURCE not in sessions["source"]
     counts = drop_canary_rows(part.redactions)
     assert 0 < counts.height < part.redactions.height
-
-
-#: Rules without which nothing else would notice the value either.
-_LOST = [
-    "email",
-    "path.home",
-    "git.trailer",
-    "phone.international",
-    "phone.nanp",
-    "card.run",
-    "iban",
-    "ipv4",
-    "ipv6",
-    "br.cpf",
-    "github.token",
-    "gitlab.token",
-    "anthropic.key",
-    "stripe.key",
-    "jwt",
-    "kv.password",
-    "kv.secret",
-    "prose.password",
-    "header.authorization",
-    "url.password",
-    "pem.private_key",
-]
-
-
-@pytest.mark.parametrize("lost", _LOST)
-def test_a_lost_rule_turns_it_red(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engine_for(default_dir(), "")
-    index = next(i for i, rule in enumerate(load_ruleset(default_dir()).rules) if rule.id == lost)
-    checks = [[(rule, check) for rule, check in owners if rule != index] for owners in engine._checks]
-    monkeypatch.setattr(engine, "_checks", checks)
-    canaries, part = _masked()
-    report = _check(canaries, part)
-    assert not report.passed
-    assert report.canaries_counted < report.canaries_planted
-
-
-def test_skipped_decoding_turns_it_red(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blind(raw_text: bytes) -> DecodedView | None:
-        return None
-
-    monkeypatch.setattr("evalpipe.masking.engine.decoded_view", blind)
-    assert not _check(*_masked()).passed
-
-
-@pytest.mark.parametrize("column", ["text", "arguments", "output"])
-def test_a_skipped_field_turns_it_red(column: str) -> None:
-    canaries, part = _masked()
-    raw_steps = pl.concat([_real()[1], canaries.steps])
-    sessions, steps = part.sessions, part.steps
-    original = mask_order(raw_steps)
-    leaky = MaskedPart(sessions, steps.with_columns(original[column]), part.redactions)
-    report = _check(canaries, leaky)
-    assert not report.passed
-    assert f"steps.{column}" in {f.field for f in report.findings if f.is_high}
-
-
-def mask_order(steps: pl.DataFrame) -> pl.DataFrame:
-    """Raw steps in the order in which masking returns them."""
-    key = pl.col("session_id").map_elements(lambda s: PLAN.rekey("s", s), return_dtype=pl.String)
-    return steps.with_columns(order=key).sort("order", "seq").drop("order")
 
 
 @pytest.mark.parametrize(
@@ -200,6 +118,12 @@ def mask_order(steps: pl.DataFrame) -> pl.DataFrame:
         "-----BEGIN PRIVATE KEY-----\n" + "aB3dEf7Hk9" * 5,
         "MY_API_KEY=abc123def456ghi",
         "4539.1488.0343.6467",
+        "my phone number is 415.555.0134 at home",
+        "Tel.: (415) 555-0134",
+        "mobile: 415 555 0134",
+        "CPF 529.982.247-25",
+        "CNPJ 11.444.777/0001-61",
+        "her SSN: 536-22-8123",
         "4539\u00a01488\u00a00343\u00a06467",
         "4539\u20071488\u20070343\u20076467",
         "pay to de89370400440532013000 now",
@@ -276,12 +200,12 @@ def test_a_canary_in_raw_bytes_or_a_name_of_a_file_turns_it_red(tmp_path: Path) 
     canaries, part = _masked()
     value = next(v.value for v in canaries.values if v.canary == "github")
     clean = tmp_path / "part.parquet"
-    part.steps.write_parquet(clean)
+    drop_canaries(part.sessions, part.steps)[1].write_parquet(clean)
     assert _check(canaries, part, files=(clean,)).passed
-    dirty = tmp_path / "dirty.parquet"
+    dirty = tmp_path / "dirty.bin"
     dirty.write_bytes(b"\xff\x00" * 100 + value.encode() + b"\xfe")
-    assert [f.field for f in _check(canaries, part, files=(dirty,)).findings] == ["file bytes .parquet"]
-    named = tmp_path / f"{value}.parquet"
+    assert [f.field for f in _check(canaries, part, files=(dirty,)).findings] == ["file bytes .bin"]
+    named = tmp_path / f"{value}.bin"
     named.write_bytes(b"x")
     assert [f.field for f in _check(canaries, part, files=(named,)).findings] == ["file name"]
 
@@ -323,7 +247,17 @@ def test_findings_show_no_value() -> None:
 
 def test_the_check_imports_nothing_of_what_it_checks() -> None:
     forbidden = ("rules", "engine", "locate", "validators", "decode", "dictionary", "kernel", "policy")
-    for name in ("leak_check", "detector", "canaries", "templates"):
+    names = (
+        "leak_check",
+        "leak_rates",
+        "leak_search",
+        "detector",
+        "canaries",
+        "canary_grid",
+        "canary_rows",
+        "templates",
+    )
+    for name in names:
         tree = ast.parse((MASKING / f"{name}.py").read_text("utf-8"))
         typing_only = {id(n) for block in ast.walk(tree) if isinstance(block, ast.If) for n in ast.walk(block)}
         for node in ast.walk(tree):
@@ -339,3 +273,25 @@ def test_the_detector_knows_every_account_that_the_rules_keep() -> None:
         assert "home_folder" not in detector.scan(series), word
     for word in words["role_mailboxes"]:
         assert "email" not in detector.scan(pl.Series([f"from {word}@mail.example.com"])), word
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("call 415.555.0134", {"phone_grouped"}),
+        ("0171 is not, 01 42 68 53 00 is", {"phone_grouped"}),
+        ("Tel.: (415) 555-0134", {"phone_named"}),
+        ("my phone number is 415.555.0134 at home", {"phone_named", "phone_grouped"}),
+        ("mobile: 415 555 0134", {"phone_named", "phone_grouped"}),
+    ],
+)
+def test_a_phone_in_groups_is_counted_and_blocks_nothing(text: str, counted: set[str]) -> None:
+    assert set(detector.scan(pl.Series([text]))) == counted
+    assert not any(detector.is_high(name) for name in counted)
+
+
+@pytest.mark.parametrize(
+    "text", ["v415.555.01345", "CPF 529.982.247-26", "11.444.777/0001-62", "000.000.000-00", "x=1.415.555.0134"]
+)
+def test_what_only_looks_like_a_number_of_somebody_is_not_counted(text: str) -> None:
+    assert detector.scan(pl.Series([text])) == {}

@@ -45,6 +45,9 @@ _FILE = re.compile(
     rb"[\w./-]+\.(?:py|js|ts|tsx|go|rs|java|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|sh|html|css|xml|csv|sql|rb|php"
     rb"|c|h|cpp)\Z"
 )
+#: What follows PASS where it is the verdict of a test: the test's name, or what was measured.
+_TESTED = re.compile(rb"(?:Test|Benchmark|Example|Fuzz)[A-Z0-9_]|tests?[_/]|[A-Za-z_][A-Za-z0-9_]*=-?[0-9]")
+_FLAG = re.compile(rb"(?:\A|[^A-Za-z0-9\-]|\\[nrt])-{1,2}[A-Za-z][A-Za-z0-9_\-]*[ \\\"']{1,4}\Z")
 #: Names of variables that are handed on under a password-like key.
 _HANDED_ON = re.compile(rb"(?:password|passwd|pass|pwd)(?:[_0-9]|\Z)|user_|db_|new_|get_", re.IGNORECASE)
 
@@ -56,6 +59,8 @@ def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     key, start, stop, quoted = place
     value = v[start:stop]
+    if key == "PASS" and not quoted and (_TESTED.match(value) or v[max(0, end - 9) : end] == b"--- PASS:"):
+        return None
     more = stop if quoted else _with_separators(v, stop)
     if len(value) >= 3 and not is_placeholder(value, facts) and _is_password(value, key, v, end, quoted=quoted):
         return [(start, more, "")]
@@ -271,7 +276,7 @@ def is_placeholder(value: bytes, facts: Facts) -> bool:
 
 
 def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """Value after a command-line flag such as ``--password``."""
+    """Value after a word such as ``password`` in a command or in a file of logins."""
     value = v[start:end].rstrip(b"\"'`\\),;")
     if value[:1] == b"-" or is_placeholder(value, facts) or len(value) < 4:
         return None
@@ -281,9 +286,16 @@ def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     return start, start + len(value), ""
 
 
+def dashed_flag(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """Value after a command-line flag such as ``--password``; "two-pass work" holds none."""
+    return flag_value(v, start, end, facts) if _FLAG.search(v[max(0, start - 64) : start]) else None
+
+
 def prose_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """Value after "my password is" and its like: must hold a digit and a letter."""
-    value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0].rstrip(b".!?:")
+    value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0]
+    # The quote behind it may be escaped, in a document inside of a document many times over.
+    value = value.rstrip(b"\\").rstrip(b".!?:")
     if len(value) < 6 or is_placeholder(value, facts) or not (_DIGIT.search(value) and _LETTER.search(value)):
         return None
     if _FILE.match(value) or b"(" in value or b"=" in value[:-2]:

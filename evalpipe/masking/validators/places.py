@@ -236,6 +236,12 @@ def header_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     return start, end, ""
 
 
+def random_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
+    """A long value behind a word of prose: it must look drawn at random, since a name may stand there as well."""
+    found = random_token(v, start, end, facts)
+    return found if found and is_random(v[start : found[1]]) else None
+
+
 def random_token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A long credential without other cue than "Bearer": needs digits, not a path or a word chain."""
     value = v[start:end].rstrip(b".")

@@ -188,6 +188,8 @@ def check_result(check: str, step: str, result: StepResult) -> dg.AssetCheckResu
         leaks = [s["leak"] for s in stats.values()]
         metadata["canaries_planted"] = sum(leak["canaries_planted"] for leak in leaks)
         metadata["canaries_counted"] = sum(leak["canaries_counted"] for leak in leaks)
+        states = [leak.get("rate_state", "unavailable") for leak in leaks]
+        metadata["rates"] = {state: states.count(state) for state in sorted(set(states))}
     else:
         balances = [s["balance"] for s in stats.values() if s["balance"]]
         for name in ("files", "rows_read", "rows_kept", "rows_noise", "rows_quarantined"):

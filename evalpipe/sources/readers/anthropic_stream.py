@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import orjson
 
-from evalpipe.sources.readers.base import KEPT, NOISE, FileContext, Reader, Record, json_readers
+from evalpipe.sources.readers.base import KEPT, NOISE, FileContext, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.chat_rows import ANTHROPIC, AnthropicMessagesParser
 from evalpipe.sources.session import text_or_none
 
@@ -70,7 +70,7 @@ class StreamParser(AnthropicMessagesParser):
 
     @staticmethod
     def _piece(block: Record, delta: Record) -> None:
-        name = _PIECES.get(str(delta.get("type")))
+        name = _PIECES.get(word_of(delta.get("type")))
         piece = text_or_none(delta.get(name)) if name else None
         if name is not None and piece is not None:
             block.setdefault("pieces", []).append(piece)

@@ -25,6 +25,7 @@ from evalpipe.sources.readers.base import (
     digest_of,
     json_readers,
     row_reader,
+    word_of,
 )
 from evalpipe.sources.readers.openai_messages import add_messages, is_message_list, version_of
 from evalpipe.sources.session import Session, small_count, text_or_none
@@ -187,7 +188,7 @@ def _has_blocks(messages: list[Record]) -> bool:
     for message in messages:
         content = message.get("content") if type(message) is dict else None
         blocks = content if type(content) is list else []
-        if any(type(b) is dict and str(b.get("type")) in _ANTHROPIC_BLOCKS for b in blocks):
+        if any(type(b) is dict and word_of(b.get("type")) in _ANTHROPIC_BLOCKS for b in blocks):
             return True
     return False
 

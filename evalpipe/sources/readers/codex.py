@@ -78,7 +78,7 @@ class CodexParser(Parser):
         if not isinstance(session, CodexSession):
             return NO_SESSION_ID
         handlers = EVENTS if envelope == "event_msg" else ITEMS
-        handler = handlers.get(str(body.get("type")))
+        handler = handlers.get(word_of(body.get("type")))
         if handler is None:
             return NOISE if envelope == "event_msg" else NOT_A_RECORD
         status = handler(body, session, at)

@@ -26,6 +26,7 @@ from evalpipe.sources.readers.base import (
     json_readers,
     json_text,
     user_of,
+    word_of,
 )
 from evalpipe.sources.readers.gemini_text import ACKNOWLEDGEMENTS, put_result, result_of, split_parts, texts_of
 from evalpipe.sources.readers.values import id_of, object_of, objects_of, text_of, uncached
@@ -146,7 +147,7 @@ def _is_message(record: Record) -> bool:
 
 def _said(message: Record) -> str | None:
     texts = texts_of(message.get("content"))
-    return f"{message.get('type')}\n{''.join(texts)}" if any(texts) else None
+    return f"{word_of(message.get('type'))}\n{''.join(texts)}" if any(texts) else None
 
 
 def _put(recording: _Recording, message: Record) -> None:

@@ -27,6 +27,7 @@ from evalpipe.sources.readers.base import (
     block_text,
     digest_of,
     json_readers,
+    word_of,
 )
 from evalpipe.sources.readers.inspect_events import (
     Events,
@@ -226,7 +227,7 @@ def _outcome(session: Session, sample: Record) -> None:
     session.is_success = success(session.reward)
     limit = sample.get("limit")
     if type(limit) is dict:
-        session.end_status = "interrupted" if str(limit.get("type")) in _INTERRUPTED else "timeout"
+        session.end_status = "interrupted" if word_of(limit.get("type")) in _INTERRUPTED else "timeout"
     elif score is not None:
         session.end_status = "completed"
     if sample.get("error") or sample.get("invalidation"):
@@ -270,7 +271,7 @@ def _is_line(record: Record) -> bool:
 def _is_events(record: Record) -> bool:
     events = record.get("events")
     first = events[0] if type(events) is list and events else None
-    return type(first) is dict and str(first.get("event")) in _EVENTS and "timestamp" in first
+    return type(first) is dict and word_of(first.get("event")) in _EVENTS and "timestamp" in first
 
 
 _DOCUMENT = Reader(

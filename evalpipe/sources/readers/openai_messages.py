@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from evalpipe.sources.readers.base import Record, block_text, digest_of, json_text
+from evalpipe.sources.readers.base import Record, block_text, digest_of, json_text, word_of
 from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
     END,
@@ -154,7 +154,7 @@ def _put_result(session: Session, result: Record, call_id: str, at: str | None, 
     row[IS_ERROR] = flag if type(flag) is bool else None
     if type(flag) is dict:
         row[IS_ERROR] = True
-        row[ERROR] = _ERROR_TYPES.get(str(flag.get("type")), "tool_error")
+        row[ERROR] = _ERROR_TYPES.get(word_of(flag.get("type")), "tool_error")
         row[OUTPUT] = row[OUTPUT] or text_or_none(flag.get("message"))
 
 
