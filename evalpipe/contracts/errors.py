@@ -229,6 +229,12 @@ ERROR_CODES = _codes(
         Exit.SOME_SLICES_RED,
     ),
     Code(
+        "SIGNALS_OUTDATED",
+        "Sessions came without text, with signals that were extracted under other criteria.",
+        "Run evalpipe edge with these criteria beside the agent, and land its file; the day keeps its old version.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
         "LEAK_FOUND",
         "The leak check found personal data or a secret in a staged slice.",
         "Nothing was published. See the failed check for field and rule, mend the rule, run again.",

@@ -14,7 +14,7 @@ from evalpipe.masking.canaries import (
     plant_canaries,
 )
 from evalpipe.masking.consent import apply_consent, concerning, without_text
-from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine
+from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine, mask_vectors
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
 from evalpipe.masking.plan import MaskPlan
@@ -39,6 +39,7 @@ __all__ = [
     "mask_files",
     "mask_part",
     "mask_quarantine",
+    "mask_vectors",
     "ner",
     "plant_canaries",
     "ruleset_digest",

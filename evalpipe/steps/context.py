@@ -26,6 +26,7 @@ from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
 from evalpipe.steps import ledger
+from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
@@ -140,10 +141,32 @@ class Context:
         """The consent ledger, ids as logged."""
         return ledger.load_consent(self.settings.consent)
 
+    @cached_property
+    def tier_plan(self) -> TierPlan:
+        """What of sessions this home stores, and how their signals are extracted where that is no text."""
+        return TierPlan(self.settings.tiers, self.criteria.extraction, self.versions.code["signals"])
+
+    def tier_inputs(self, day: date) -> Mapping[str, str]:
+        """What tiers add to the inputs of a masked slice: sources without text, and their extraction."""
+        raw = self.lookup("raw", day) if self.settings.tiers.has_vectors else None
+        if raw is None or self.lake.damage(raw):
+            return {}
+        if raw.content not in self._sources_known:
+            sources = self.lake.read("raw.sessions", [raw], columns=["source"])["source"].unique()
+            self._sources_known[raw.content] = self.tier_plan.textless(sources)
+        textless = self._sources_known[raw.content]
+        return {"vectors": ",".join(textless), "extraction": self.tier_plan.version} if textless else {}
+
+    @cached_property
+    def _sources_known(self) -> dict[str, list[str]]:
+        """Sources without text by content of a raw slice."""
+        return {}
+
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
-        """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
-        if step == "masked" and not self.consent.is_empty():
-            return self._consent_inputs(self.lookup("raw", day))
+        """What ledgers and tiers say of a day. A home without either has no such inputs."""
+        if step == "masked":
+            told = {} if self.consent.is_empty() else self._consent_inputs(self.lookup("raw", day))
+            return {**told, **self.tier_inputs(day)}
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
         return {}
@@ -274,6 +297,7 @@ def open_context(
     Yields:
         The open context.
     """
+    require_known(settings.tiers)
     settings = open_home(settings)
     key = masking.keys.load_or_create(settings.key_file, os.environ if environ is None else environ)
     loaded = load_criteria(settings.criteria)

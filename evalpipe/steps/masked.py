@@ -19,7 +19,9 @@ from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
+from evalpipe.steps import tiers
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import withdraw
@@ -36,7 +38,10 @@ class _Task:
     files: Path | None
     quarantine: Path | None
     copies: Path | None
+    vectors: Path | None
+    has_vectors: bool
     plan: MaskPlan
+    tiers: tiers.TierPlan
     folder: Path
     label: str
     n_bytes: int
@@ -99,8 +104,10 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     lake = context.lake
     pairs = {
         name: dict(enumerate(lake.paths(f"raw.{name}", [manifest])))
-        for name in ("sessions", "steps", "quarantine", "files", "copies")
+        for name in ("sessions", "steps", "quarantine", "files", "copies", "vectors")
     }
+    # Parts of a day are paired by position, so all of them have vectors or none has.
+    has_vectors = manifest.rows("raw.vectors") > 0 or bool(context.tier_inputs(day))
     sizes = [part.n_bytes for part in manifest.parts if part.table == "raw.steps"]
     n_tasks = max((len(items) for items in pairs.values()), default=0)
     return [
@@ -111,7 +118,10 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
             pairs["files"].get(index),
             pairs["quarantine"].get(index),
             pairs["copies"].get(index),
+            pairs["vectors"].get(index),
+            has_vectors,
             plan,
+            context.tier_plan,
             folder,
             f"{index:05d}",
             sizes[index] * 6 if index < len(sizes) else 0,
@@ -132,15 +142,18 @@ def _kernel(task: _Task) -> _Out:
     copies = masking.mask_copies(_with(task.copies, canaries.copies), plan)
     # Staged first, so that the check reads the very bytes that would be published.
     sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
+    steps, vectors = tiers.withhold(sessions, steps, _came(task, sessions), task.tiers)
     tables = {
         "masked.sessions": sessions,
         "masked.steps": steps,
         "masked.files": masking.drop_canary_rows(files),
         "masked.quarantine": masking.drop_canary_rows(quarantine),
         "masked.copies": masking.drop_canary_rows(copies),
+        "masked.vectors": vectors,
     }
     # Signals pair sessions and steps by position, so steps have a part wherever sessions have one.
-    keep = ("masked.steps",) if not sessions.is_empty() else ()
+    paired = ("masked.steps", "masked.vectors") if task.has_vectors else ("masked.steps",)
+    keep = paired if not sessions.is_empty() else ()
     staged = stage_tables(tables, task.folder, task.label, keep=keep)
     report = masking.leak_check(
         masked.sessions,
@@ -152,6 +165,7 @@ def _kernel(task: _Task) -> _Out:
         files=files,
         quarantine=quarantine,
         copies=copies,
+        vectors=vectors,
     )
     leak = {
         "passed": report.passed,
@@ -170,6 +184,13 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
     sessions = pl.read_parquet(task.sessions) if task.sessions else empty(TABLES["raw.sessions"])
     steps = pl.read_parquet(task.steps) if task.steps else empty(TABLES["raw.steps"])
     return masking.apply_consent(sessions, steps, task.consent)
+
+
+def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
+    """Signals of sessions that came without text. With its consent, a session loses them."""
+    rows = pl.read_parquet(task.vectors) if task.vectors else empty(TABLES["raw.vectors"])
+    gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"]
+    return masking.mask_vectors(rows, task.plan).filter(~pl.col("session_id").is_in(gone.implode()))
 
 
 def _with(path: Path | None, canaries: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.plan import SIGNALS_READ
 
 #: Entry of a masked manifest's stats: sessions that were emptied after the slice was made.
 WITHHELD = "withheld_later"
@@ -150,7 +151,7 @@ def is_due(context: Context, day: date, refused_at: str) -> bool:
     masked, signals = context.lookup("masked", day), context.lookup("signals", day)
     if masked is None or signals is None or WITHHELD not in masked.stats or refused_at not in ("raw", "masked"):
         return False
-    return signals.inputs.get("masked") != masked.content_of("masked.sessions", "masked.steps")
+    return signals.inputs.get("masked") != masked.content_of(*SIGNALS_READ)
 
 
 def _emptied(context: Context, manifest: Manifest, gone: pl.Series) -> list[StagedPart]:
@@ -162,6 +163,8 @@ def _emptied(context: Context, manifest: Manifest, gone: pl.Series) -> list[Stag
         rows = pl.read_parquet(path)
         if part.table == "masked.steps":
             rows = masking.without_text(rows, gone)
+        elif part.table == "masked.vectors":
+            rows = rows.filter(~is_gone)
         elif part.table == "masked.sessions":
             told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
             rows = rows.with_columns(consent=told)

@@ -82,4 +82,14 @@ REDACTIONS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS)
+VECTORS = Table(
+    layer="masked",
+    name="vectors",
+    grain="one row a session in tier vectors",
+    meaning="Signals of sessions whose text is not stored: a working table, from which signals are made.",
+    sort=("session_id",),
+    columns=raw.VECTORS.columns,
+    is_published=False,
+)
+
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS, VECTORS)

@@ -1,0 +1,135 @@
+"""Tiers at work: what each stores, and that the numbers are the same in all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tiers import Tier, kept_in, withheld
+from evalpipe.contracts.vectors import PACKED, pack, unpack
+from evalpipe.settings import load
+from evalpipe.steps.context import Context
+from evalpipe.steps.land import land
+from evalpipe.store.manifest import STEP_TABLES
+from evalpipe_tests.steps.world import DAY, make, opened, rows, session, write
+
+SIGNALS = (*STEP_TABLES["signals"], *STEP_TABLES["outcomes"])
+SAID = ("Now the tests fail again, that is wrong", "perfect, that works now, thanks a lot")
+
+
+def talk(folder: Path, name: str, **more: object) -> Path:
+    """A session with a complaint, a failed command and praise."""
+    step = {"type": "step", "session_id": name, "at": f"{DAY}T10:00:05Z"}
+    call = {**step, "step_id": "7", "kind": "tool", "name": "Bash", "arguments": '{"command": "pytest -q"}',
+            "output": "bash: pytest: command not found", "exit_code": 127}  # fmt: skip
+    said = [{**step, "step_id": f"{n}", "kind": "user", "text": text} for n, text in enumerate(SAID, 8)]
+    answer = {**step, "step_id": "88", "kind": "agent", "text": "I have mended it.", "model": "m-1"}
+    return write(folder / f"{name}.jsonl", *session(name, **more), call, said[0], answer, said[1])
+
+
+def set_tiers(folder: Path, text: str) -> None:
+    (folder / "evalpipe.toml").write_text(f"[tiers]\n{text}\n")
+
+
+def stored(context: Context, table: str) -> pl.DataFrame:
+    return rows(context, table)
+
+
+def all_text(context: Context) -> int:
+    """Values of text in all committed tables behind raw."""
+    n = 0
+    for step in ("masked", "signals", "outcomes"):
+        for manifest in context.lake.manifests(step):
+            for table in {part.table for part in manifest.parts}:
+                data = context.lake.read(table, [manifest])
+                n += sum(data[name].drop_nulls().len() for name in withheld(TABLES[table], Tier.VECTORS))
+    return n
+
+
+def signals_of(context: Context) -> dict[str, pl.DataFrame]:
+    found = {}
+    for table in SIGNALS:
+        step = "outcomes" if table in STEP_TABLES["outcomes"] else "signals"
+        found[table] = context.lake.read(table, context.lake.manifests(step))
+    return found
+
+
+@pytest.mark.parametrize("tier", ["snippets", "full"])
+def test_numbers_are_the_same_in_every_tier_and_vectors_store_no_text(tmp_path: Path, tier: str) -> None:
+    made = {}
+    for name in ("vectors", tier):
+        folder = tmp_path / name
+        folder.mkdir()
+        set_tiers(folder, f'default = "{name}"')
+        with opened(folder / "home") as context:
+            land(context, [talk(folder, "a"), talk(folder, "b", user_id="u-2")])
+            assert not any(result.red for result in make(context).values())
+            made[name] = signals_of(context)
+            assert (all_text(context) == 0) == (name == "vectors")
+            assert rows(context, "masked.steps").height, "steps stay, without text"
+            assert not context.plan().stale
+    assert made[tier]["signals.hard"]["snippet"].drop_nulls().len() > 0
+    for table, expected in made[tier].items():
+        gone = withheld(TABLES[table], Tier.VECTORS)
+        assert made["vectors"][table].drop(gone).equals(expected.drop(gone)), table
+    assert made["vectors"]["signals.semantic"]["span_end"].min() > 0, "offsets stay"
+
+
+def test_a_tier_holds_for_its_source_only(tmp_path: Path) -> None:
+    set_tiers(tmp_path, 'evalpipe_jsonl = "vectors"')
+    with opened(tmp_path / "home") as context:
+        land(context, [talk(tmp_path, "a")])
+        make(context)
+        assert all_text(context) == 0
+    set_tiers(tmp_path, 'claude_code = "vectors"')
+    with opened(tmp_path / "home") as context:
+        assert context.plan().stale[DAY] == ("masked", "input changed")
+        make(context)
+        assert all_text(context) > 0, "a looser tier is made anew from what was landed"
+        assert rows(context, "masked.vectors").is_empty()
+
+
+def test_packed_signals_come_back_as_they_were(tmp_path: Path) -> None:
+    with opened(tmp_path / "home") as context:
+        land(context, [talk(tmp_path, "a"), talk(tmp_path, "b")])
+        make(context)
+        tables = {table.full_name: rows(context, table.full_name) for table in PACKED}
+        packed = pack(tables, "v")
+        assert packed["session_id"].is_unique().all()
+        assert packed.height == 2
+        back = unpack(packed)
+    for table in PACKED:
+        gone = withheld(table, Tier.VECTORS)
+        assert back[table.full_name].drop(gone).equals(tables[table.full_name].drop(gone)), table.name
+        assert all(back[table.full_name][name].is_null().all() for name in gone)
+    smuggled = packed.with_columns(pl.col("signals").str.replace('"signal_id"', '"snippet":"x","signal_id"'))
+    assert pack(unpack(smuggled), "v").equals(packed)
+
+
+def test_every_column_of_text_can_be_withheld_and_only_those() -> None:
+    for table in TABLES.values():
+        for column in table:
+            is_kept = Tier.VECTORS in kept_in(table, column)
+            assert is_kept or column.nullable, f"{table.full_name}.{column.name}"
+    assert withheld(TABLES["masked.steps"], Tier.VECTORS) == ("text", "arguments", "output")
+    assert withheld(TABLES["signals.hard"], Tier.VECTORS) == ("snippet",)
+    assert not withheld(TABLES["signals.hard"], Tier.SNIPPETS)
+    assert not withheld(TABLES["raw.steps"], Tier.VECTORS)
+
+
+def test_tiers_are_written_as_a_table_or_in_the_environment(tmp_path: Path) -> None:
+    set_tiers(tmp_path, 'default = "full"\ncodex = "vectors"')
+    tiers = load(folder=tmp_path, environ={}).tiers
+    assert (tiers.of("codex"), tiers.of("claude_code")) == (Tier.VECTORS, Tier.FULL)
+    tiers = load(folder=tmp_path, environ={"EVALPIPE_TIERS": "vectors, codex = full"}).tiers
+    assert (tiers.of("codex"), tiers.of("claude_code")) == (Tier.FULL, Tier.VECTORS)
+    for bad in ("text", "codex=", "codex=full,codex=vectors"):
+        with pytest.raises(EvalpipeError, match="SETTINGS_INVALID"):
+            load(folder=tmp_path, environ={"EVALPIPE_TIERS": bad})
+    set_tiers(tmp_path, 'claude = "vectors"')
+    with pytest.raises(EvalpipeError, match="SETTINGS_INVALID"), opened(tmp_path / "home"):
+        pass
