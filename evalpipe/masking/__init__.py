@@ -13,7 +13,7 @@ from evalpipe.masking.canaries import (
     drop_canary_rows,
     plant_canaries,
 )
-from evalpipe.masking.consent import apply_consent, concerning, without_text
+from evalpipe.masking.consent import apply_consent, concerning, with_tokens, without_text
 from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine, mask_vectors
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import Finding, LeakReport, leak_check
@@ -43,5 +43,6 @@ __all__ = [
     "ner",
     "plant_canaries",
     "ruleset_digest",
+    "with_tokens",
     "without_text",
 ]

@@ -7,10 +7,12 @@ is found (``discover.py``), opened (``streams.py``) or parsed (``readers/``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
+
+from evalpipe.contracts.edge import EdgeTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class ReadOptions:
         digest_key: Key of the digests in quarantine, at most 64 bytes.
         max_record_bytes: A longer record is skipped by streaming.
         chunk_bytes: Text after which a chunk is closed.
+        edge: Terms under which edge files are read; without any, none is.
     """
 
     first_day: date
@@ -64,18 +67,27 @@ class ReadOptions:
     digest_key: bytes
     max_record_bytes: int = 64_000_000
     chunk_bytes: int = 64_000_000
+    edge: EdgeTerms | None = None
+
+    def out_of_range(self, day: date) -> str:
+        """Code of a session that starts on a day that the home cannot hold; empty for all others."""
+        if day < self.first_day:
+            return "DATE_OUT_OF_RANGE"
+        return "FUTURE_DATE" if day > self.today + timedelta(days=1) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Frames of ``raw.sessions``, ``raw.steps``, ``raw.quarantine`` and ``raw.files``.
+    """Frames of ``raw.sessions``, ``raw.steps``, ``raw.quarantine``, ``raw.files`` and ``raw.vectors``.
 
-    Each has one more, leading column ``day``. A session is whole in one chunk; sessions and steps
-    bear ``copy`` before their own columns, which numbers the copies of a session in the chunk, and
-    sessions bear ``said_digest``. Which copy counts is decided by whoever joins chunks.
+    Each has one more, leading column ``day``. A session is whole in one chunk; sessions, steps and
+    vectors bear ``copy`` before their own columns, which numbers the copies of a session in the chunk;
+    sessions bear ``said_digest``, and ``extraction`` where they come from an edge file. Which copy counts
+    is decided by whoever joins chunks.
     """
 
     sessions: pl.DataFrame
     steps: pl.DataFrame
     quarantine: pl.DataFrame
     files: pl.DataFrame
+    vectors: pl.DataFrame

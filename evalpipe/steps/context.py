@@ -19,6 +19,7 @@ import polars as pl
 
 from evalpipe import criteria as criteria_files
 from evalpipe import masking, signals, sources
+from evalpipe.contracts.edge import EdgeTerms
 from evalpipe.criteria.model import Criteria
 from evalpipe.engines import LocalEngine
 from evalpipe.locations import data_dir
@@ -28,6 +29,7 @@ from evalpipe.settings import Settings, open_home
 from evalpipe.steps import ledger
 from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
+from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest, digest_of
@@ -162,6 +164,12 @@ class Context:
         """Sources without text by content of a raw slice."""
         return {}
 
+    def consent_for(self, raw: Manifest) -> pl.DataFrame:
+        """The consent ledger for the sessions of a raw slice: those of edge files come as tokens."""
+        if self.consent.is_empty() or not raw.rows("raw.vectors"):
+            return self.consent
+        return masking.with_tokens(self.consent, self.mask_plan)
+
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers and tiers say of a day. A home without either has no such inputs."""
         if step == "masked":
@@ -183,7 +191,7 @@ class Context:
         content = raw.content
         if content not in self._consent_known:
             people = self.lake.read("raw.sessions", [raw], columns=["user_id", "tenant", "source"])
-            rows = masking.concerning(self.consent, people)
+            rows = masking.concerning(self.consent_for(raw), people)
             text = rows.write_csv(null_value="\x00")
             # Keyed, because a manifest is no place for a digest that ids can be guessed from.
             digest = hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
@@ -198,7 +206,18 @@ class Context:
     @cached_property
     def landing(self) -> Landing:
         """The home's landing zone."""
-        return Landing(self.settings.landing, self.lake.staging)
+        token, version = self.mask_plan.rekey, self.edge_terms.extraction
+        edge = EdgeIdentity(lambda session_id: token("s", session_id), self.keyed, version)
+        return Landing(self.settings.landing, self.lake.staging, edge)
+
+    @property
+    def edge_terms(self) -> EdgeTerms:
+        """What an edge file must have in common with this home."""
+        return EdgeTerms(self.key_fingerprint, self.tier_plan.version)
+
+    def keyed(self, digest: str) -> str:
+        """A digest that nobody without the key can guess its content from."""
+        return hashlib.blake2b(digest.encode(), key=self.digest_key, person=b"edge", digest_size=16).hexdigest()
 
     @property
     def objects(self) -> ObjectMemory:

@@ -161,6 +161,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         digest_key=context.digest_key,
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
+        edge=context.edge_terms,
     )
     with closing(Intake(context, found)) as intake:
         _land_new(context, intake, options, result)

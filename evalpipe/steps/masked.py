@@ -108,6 +108,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     }
     # Parts of a day are paired by position, so all of them have vectors or none has.
     has_vectors = manifest.rows("raw.vectors") > 0 or bool(context.tier_inputs(day))
+    consent = context.consent_for(manifest)
     sizes = [part.n_bytes for part in manifest.parts if part.table == "raw.steps"]
     n_tasks = max((len(items) for items in pairs.values()), default=0)
     return [
@@ -125,7 +126,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
             folder,
             f"{index:05d}",
             sizes[index] * 6 if index < len(sizes) else 0,
-            context.consent,
+            consent,
         )
         for index in range(n_tasks)
     ]
@@ -189,7 +190,11 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
     """Signals of sessions that came without text. With its consent, a session loses them."""
     rows = pl.read_parquet(task.vectors) if task.vectors else empty(TABLES["raw.vectors"])
-    gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"]
+    is_gone = pl.col("consent") == CONSENT_WITHDRAWN
+    came = pl.read_parquet(task.sessions, columns=["session_id", "consent"]) if task.sessions else sessions
+    # What had no consent beside the agent was extracted from no text.
+    gone = sessions.filter(is_gone & ~pl.col("session_id").is_in(came.filter(is_gone)["session_id"].implode()))
+    gone = gone["session_id"]
     return masking.mask_vectors(rows, task.plan).filter(~pl.col("session_id").is_in(gone.implode()))
 
 

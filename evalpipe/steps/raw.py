@@ -132,7 +132,7 @@ def _picked(data: pl.DataFrame, picks: tuple[Pick, ...], name: str) -> pl.DataFr
         return data.filter(pl.col("session_id").is_in([session_id for session_id, _ in picks]))
     wanted = pl.DataFrame(list(picks), schema={"session_id": pl.String(), "copy": pl.Int32()}, orient="row")
     rows = data.join(wanted, on=["session_id", "copy"], how="semi", maintain_order="left")
-    return rows.drop(LANDED_ONLY[name])
+    return rows.drop(LANDED_ONLY[name], strict=False)
 
 
 def _expired(task: _Task, stem: str, name: str) -> EvalpipeError:

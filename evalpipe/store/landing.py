@@ -24,15 +24,16 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
+from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
 from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
-LANDED = ("sessions", "steps", "quarantine", "files")
+LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 
 #: Columns that landed tables bear before those of their contract: what tells copies apart.
-LANDED_ONLY = {"sessions": ("copy", "said_digest"), "steps": ("copy",)}
+LANDED_ONLY = {"sessions": ("copy", "said_digest", "extraction"), "steps": ("copy",), "vectors": ("copy",)}
 
 #: Day inputs of the landing zone that this process read last, with the state of its index then: the
 #: steps of a run ask one after the other, and nothing lands in between.
@@ -54,10 +55,12 @@ class Landing:
     Args:
         root: ``lake/raw/_landing``.
         staging: Where batches are written before they are indexed.
+        edge: How sessions of edge files are told to be those of logs; without, they are told apart.
     """
 
-    def __init__(self, root: Path, staging: Path) -> None:
+    def __init__(self, root: Path, staging: Path, edge: EdgeIdentity | None = None) -> None:
         self.root = root
+        self._edge = edge
         self._staging = staging
         self._known: dict[str, tuple[Mapping[str, str], frozenset[str]]] = {}
 
@@ -148,14 +151,23 @@ class Landing:
     def day_inputs(self) -> dict[date, DayInput]:
         """Landing parts of every day and what counts in them; see :func:`~evalpipe.store.winners.choose`."""
         paths = sorted(self._index.glob("*.json"))
-        state = tuple((path.name, path.stat().st_mtime_ns) for path in paths)
+        files = tuple((path.name, path.stat().st_mtime_ns) for path in paths)
+        state = (files, self._edge.extraction if self._edge else "")
         last = _LAST.get(self.root)
         if last is None or last[0] != state:
             entries = [_entry(path) for path in paths]
-            last = (state, choose(entries, [frame for entry in entries for frame in self._copies_of(entry)]))
+            last = (state, choose(entries, self._copies_in(entries), self._edge))
             _LAST.clear()
             _LAST[self.root] = last
         return dict(last[1])
+
+    def copies(self) -> pl.DataFrame:
+        """``batch``, ``day``, ``stem`` and :data:`~evalpipe.store.winners.COPY_SCHEMA` of every landed copy."""
+        found = self._copies_in(self.entries())
+        return pl.concat(found) if found else pl.DataFrame(schema={"session_id": pl.String, **COPY_SCHEMA})
+
+    def _copies_in(self, entries: Iterable[Entry]) -> list[pl.DataFrame]:
+        return [frame for entry in entries for frame in self._copies_of(entry)]
 
     def _copies_of(self, entry: Entry) -> list[pl.DataFrame]:
         if not any(part.rows.get("sessions") for part in entry.parts):
@@ -197,9 +209,11 @@ def _whole_rows(copies: pl.DataFrame, batch: str) -> pl.DataFrame:
     Their source is the prefix of the id; without times and words they are nobody's duplicates.
     """
     missing = {name: pl.lit(None, dtype).alias(name) for name, dtype in COPY_SCHEMA.items() if name not in copies}
-    if missing:
+    if "copy" in missing:
         source = pl.col("session_id").str.extract(r"^([^:]*):").alias("source")
         copies = copies.with_columns(**(missing | {"copy": pl.lit(0, pl.Int32()), "source": source}))
+    elif missing:
+        copies = copies.with_columns(**missing)
     return copies.select(pl.lit(batch).alias("batch"), "day", "stem", *COPY_SCHEMA)
 
 
