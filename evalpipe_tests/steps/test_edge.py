@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from evalpipe.settings import load
 from evalpipe.steps.context import Context
 from evalpipe.steps.edge import EdgeResult, existing_key, make_edge
 from evalpipe.steps.land import land
-from evalpipe.store.manifest import STEP_TABLES
 from evalpipe_tests.steps.test_tiers import signals_of, talk
 from evalpipe_tests.steps.world import DAY, make, opened, rows, session, write
 
@@ -276,7 +274,5 @@ def test_consent_withdrawn_after_the_file_came_takes_its_signals(tmp_path: Path)
         assert rows(context, "masked.sessions").height == 2
         found = signals_of(context)
         for table in ("signals.hard", "signals.semantic", "signals.session_outcomes"):
-            assert found[table].height and not found[table]["session_id"].is_in(gone.implode()).any(), table
-
-
-_ = (date, STEP_TABLES)
+            assert found[table].height
+            assert not found[table]["session_id"].is_in(gone.implode()).any(), table
