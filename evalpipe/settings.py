@@ -46,6 +46,7 @@ class Settings:
         batch_bytes: Input that one landing batch holds at most; bounds memory.
         part_bytes: Text that one part of a slice holds at most; bounds memory.
         max_record_bytes: Larger records are quarantined.
+        max_session_bytes: Sessions that were logged in more bytes are quarantined; bounds memory.
         duckdb_memory: Memory that building the warehouse may take.
     """
 
@@ -62,6 +63,7 @@ class Settings:
     batch_bytes: int = 32_000_000
     part_bytes: int = 12_000_000
     max_record_bytes: int = 64_000_000
+    max_session_bytes: int = 128_000_000
     duckdb_memory: str = "512MB"
 
     # ---- places in the home

@@ -95,6 +95,11 @@ QUARANTINE_CODES = _codes(
         "The record is larger than max_record_bytes.",
         "Raise max_record_bytes in evalpipe.toml, or cut the output at the source.",
     ),
+    Code(
+        "SESSION_TOO_LARGE",
+        "The session, or the trace, was logged in more bytes than max_session_bytes.",
+        "Raise max_session_bytes in evalpipe.toml (memory grows with it), or end such sessions earlier.",
+    ),
     Code("NO_SESSION_ID", "The record names no session.", "Give every record a session id."),
     Code(
         "FUTURE_DATE",

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.engine import NER, NER_ENTITIES, Span
+from evalpipe.masking.ner_spacy import SpacyFinder
 from evalpipe.masking.trace import characters
 
 ENTRY_POINTS = "evalpipe.ner"
@@ -36,6 +37,14 @@ _NO_PROSE = re.compile(
     r"|(?:[A-Za-z]:)?(?:[/\\][\w.~@-]{1,80}){1,40}|<[A-Z_]{3,30}[^<>]{0,60}>",
     re.DOTALL,
 )
+
+
+def _spacy() -> type[SpacyFinder]:
+    return SpacyFinder
+
+
+#: Adapters that evalpipe brings; each imports its library when it is asked for.
+_OWN: dict[str, Callable[[], Any]] = {"spacy": _spacy}
 
 
 class NameFinder(Protocol):
@@ -68,12 +77,12 @@ def finder(name: str) -> NameFinder:
         EvalpipeError: ``NER_UNUSABLE``.
     """
     group, _, argument = name.partition(":")
-    makers = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    makers = {entry.name: entry.load for entry in entry_points(group=ENTRY_POINTS)} | _OWN
     if group not in makers:
         known = ", ".join(sorted(makers)) or "none"
         raise EvalpipeError("NER_UNUSABLE", f"no model is called so; installed: {known}.", where=name)
     try:
-        made: NameFinder = makers[group].load()(argument)
+        made: NameFinder = makers[group]()(argument)
         is_whole = isinstance(made.version, str) and callable(made.detect)
     except Exception as error:  # noqa: BLE001 - whatever a foreign package raises
         raise EvalpipeError("NER_UNUSABLE", f"it cannot be loaded: {type(error).__name__}.", where=name) from None

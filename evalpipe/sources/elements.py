@@ -20,6 +20,7 @@ from evalpipe.sources.streams import BLOCK
 # Everything up to the next bracket outside a string. Possessive, so that it never backtracks.
 _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*+', re.S)
 _STRING_END = re.compile(rb'(?:[^"\\]++|\\.)*+"', re.S)
+_QUOTE, _OPENING = ord('"'), b"{["
 _SPACE = b" \t\r\n"
 
 
@@ -219,23 +220,33 @@ def _value(cursor: _Cursor, max_bytes: int, hasher: Callable[[], Hasher]) -> tup
         return sink, _string(cursor, sink)
     if char not in (b"{", b"["):
         return sink, _scalar(cursor, sink)
+    return sink, _nested(cursor, sink)
+
+
+def _nested(cursor: _Cursor, sink: _Sink) -> bool:
+    """Pass an object or array, taking what of it lies in one window at once."""
     depth = 0
     while True:
-        end = _TO_BRACKET.match(cursor.data, cursor.at).end()  # type: ignore[union-attr]
-        sink.take(_step(cursor, end - cursor.at))
-        if cursor.at == len(cursor.data):
-            if not cursor.more():
-                return sink, False
-            continue
-        char = _step(cursor, 1)
-        sink.take(char)
-        if char == b'"':
-            if not _string(cursor, sink):
-                return sink, False
-            continue
-        depth += 1 if char in b"{[" else -1
-        if depth == 0:
-            return sink, True
+        data, start = cursor.data, cursor.at
+        at, size = start, len(data)
+        while (at := _TO_BRACKET.match(data, at).end()) < size:  # type: ignore[union-attr]
+            char = data[at]
+            at += 1
+            if char == _QUOTE:
+                # A string that goes on beyond the window.
+                sink.take(_step(cursor, at - start))
+                if not _string(cursor, sink):
+                    return False
+                data, start = cursor.data, cursor.at
+                at, size = start, len(data)
+                continue
+            depth += 1 if char in _OPENING else -1
+            if depth == 0:
+                sink.take(_step(cursor, at - start))
+                return True
+        sink.take(_step(cursor, size - start))
+        if not cursor.more():
+            return False
 
 
 def _step(cursor: _Cursor, n: int) -> bytes:

@@ -48,11 +48,12 @@ def _feed_lines(
             _too_large(block, ledger)
             yield stream.n_read, block.number + 1
             continue
-        _feed_block(block, reader, parser, ledger, watch)
+        feed_block(block, reader, parser, ledger, watch)
         yield stream.n_read, block.number + len(block.lines)
 
 
-def _feed_block(block: Block, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+def feed_block(block: Block, reader: Reader, parser: Parser, ledger: Ledger, watch: Watch | None) -> None:
+    """Feed consecutive lines, each a record."""
     loads, feed_one = orjson.loads, parser.feed
     places = _Places(block)
     n_kept = n_noise = 0

@@ -6,6 +6,7 @@ Belongs here: counts and quarantine rows. Does not belong here: deciding what a 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -94,6 +95,17 @@ class Ledger:
         self.n_read += 1
         self.n_bytes = stream.n_read
         self.quarantine(code, 0, int(code == "RECORD_TOO_LARGE"), stream.n_read, hasher.hexdigest())
+
+    def quarantine_all(self, stream: Peeked, code: str, session_id: str) -> None:
+        """Note a file that is one record too large to be kept, in place of the records read so far."""
+        with suppress(*STREAM_ERRORS):
+            while stream.read(BLOCK):
+                pass
+        self.n_bytes = stream.n_read
+        self.n_kept = self.n_noise = 0
+        self.n_read = self.n_quarantined + 1
+        place = f"{self.file.digest}/{self.member}".encode()
+        self.quarantine(code, 0, 0, self.n_bytes, self.digest(place), session_id)
 
     def flush(self, builder: ChunkBuilder, *, is_end: bool) -> None:
         """Hand quarantine rows to the builder once there are many, or at the end of the file."""

@@ -58,6 +58,10 @@ class ReadOptions:
         digest_key: Key of the digests in quarantine, at most 64 bytes.
         max_record_bytes: A longer record is skipped by streaming.
         chunk_bytes: Text after which a chunk is closed.
+        held_bytes: Input after which what is gathered over a whole file goes to disk.
+        max_session_bytes: A session that was logged in more bytes is quarantined ``SESSION_TOO_LARGE``.
+        spool: Folder that nobody else may read, for temporary files with raw text; ``None`` to hold
+            everything in memory, whatever the size of the file.
         edge: Terms under which edge files are read; without any, none is.
     """
 
@@ -67,6 +71,9 @@ class ReadOptions:
     digest_key: bytes
     max_record_bytes: int = 64_000_000
     chunk_bytes: int = 64_000_000
+    held_bytes: int = 32_000_000
+    max_session_bytes: int = 128_000_000
+    spool: Path | None = None
     edge: EdgeTerms | None = None
 
     def out_of_range(self, day: date) -> str:

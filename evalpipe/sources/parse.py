@@ -10,8 +10,7 @@ every file and archive member, whatever the bytes.
 from __future__ import annotations
 
 import gc
-import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import PurePath
 
@@ -21,20 +20,23 @@ from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.containers import open_file
 from evalpipe.sources.edge import read_edge
 from evalpipe.sources.feed import feed
+from evalpipe.sources.holding import Holding
 from evalpipe.sources.ledger import Ledger
-from evalpipe.sources.lines import Block, line_blocks
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.readers.base import FileContext, Parser, Reader
 from evalpipe.sources.registry import HEAD_BYTES, sniff
+from evalpipe.sources.spool import SpoolOptions
 from evalpipe.sources.streams import STREAM_ERRORS, Member, Peeked
 
 
-def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
+def parse_batch(batch: Batch, options: ReadOptions, *, share: int = 0, n_shares: int = 1) -> Iterator[Chunk]:
     """Parse the files of a batch, one after the other, in bounded memory.
 
     Args:
         batch: Files from :func:`~evalpipe.sources.discover.plan_batches`.
         options: Dates, key and limits.
+        share, n_shares: Which share of the members of each file is read, where several workers read
+            one archive; a file that is no archive is wholly in the first.
 
     Yields:
         Chunks of about ``options.chunk_bytes`` of text. A session is whole in one chunk, and
@@ -43,7 +45,7 @@ def parse_batch(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
     Raises:
         EvalpipeError: ``ROWS_UNACCOUNTED`` if a reader loses a record.
     """
-    chunks = _chunks(batch, options)
+    chunks = _chunks(batch, options, (share, n_shares))
     while True:
         with _collector_paused():
             chunk = next(chunks, None)
@@ -64,17 +66,19 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _chunks(batch: Batch, options: ReadOptions) -> Iterator[Chunk]:
+def _chunks(batch: Batch, options: ReadOptions, share: tuple[int, int]) -> Iterator[Chunk]:
     builder = ChunkBuilder(options)
     for file in batch.files:
-        for _ in _read_file(file, options, builder):
+        for _ in _read_file(file, options, builder, share):
             yield builder.build()
     if not builder.is_empty:
         yield builder.build()
 
 
-def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) -> Iterator[None]:
-    """Read one file into the builder; yields whenever the builder is full."""
+def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder, share: tuple[int, int]) -> Iterator[None]:
+    """Read one file, or a share of its members, into the builder; yields whenever the builder is full."""
+    if file.code and share[0] > 0:
+        return
     if file.code:
         ledger = Ledger(file, "", options)
         ledger.quarantine_file(file.code)
@@ -85,9 +89,13 @@ def _read_file(file: SourceFile, options: ReadOptions, builder: ChunkBuilder) ->
         try:
             for member in open_file(file.path, stack):
                 n_members += 1
+                if (n_members - 1) % share[1] != share[0]:
+                    continue
                 yield from _read_member(file, member, options, builder)
         except STREAM_ERRORS:
             # The file or the archive itself is broken here; members before this place were kept.
+            if share[0] > 0:
+                return
             ledger = Ledger(file, "(rest of the archive)" if n_members else "", options)
             ledger.quarantine_file("UNREADABLE_FILE")
             ledger.close(builder)
@@ -117,33 +125,53 @@ def _read_sessions(
 ) -> Iterator[None]:
     place = PurePath(ledger.file.name.removeprefix("s3://"))
     folders = tuple(map(printable_name, place.parent.parts[-4:]))
-    context = FileContext(member.name or printable_name(place.name), folders)
+    options = ledger.options
+    name = member.name or printable_name(place.name)
+    context = FileContext(name, folders, _spool_options(options))
     parser = reader.parser(context)
+    holding = Holding(member, reader, ledger)
     rejected: dict[str, str] = {}
-    last_line: dict[str, int] | None = None
+    n_spilled = 0
     for n_bytes, next_line in feed(member, stream, reader, parser, ledger):
-        done: list[str] = []
-        if reader.is_one_record_a_session:
-            done = list(parser.sessions)
-        elif n_bytes > ledger.options.chunk_bytes and len(parser.sessions) > 1 and reader.session_key:
-            # Much is held open: find out which sessions are over, instead of holding all to the end.
-            if last_line is None:
-                last_line = _last_lines(member, reader.session_key, ledger)
-            done = [key for key in parser.sessions if last_line.get(key, next_line) < next_line]
-        yield from _take(done, parser, reader, ledger, builder, rejected)
+        if holding.is_too_much(parser, n_bytes):
+            names = [session.session_id for session in parser.sessions.values()]
+            ledger.quarantine_all(stream, "SESSION_TOO_LARGE", names[0] if len(names) == 1 else "")
+            return
+        done = holding.over(parser, n_bytes, next_line)
+        if options.spool is not None and n_bytes - n_spilled > options.held_bytes:
+            parser.spill()
+            n_spilled = n_bytes
+        yield from _take(done, parser, reader, ledger, builder, rejected, holding.put_off)
         ledger.flush(builder, is_end=False)
     n_empty = parser.close()
     ledger.n_kept -= n_empty
     ledger.n_noise += n_empty
-    yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected)
+    for _ in parser.rest():
+        yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected, holding.put_off)
+    too_large = parser.too_large
+    for again, key in holding.second_reading(context, too_large):
+        yield from _take([key], again, reader, ledger, builder, rejected)
+    rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in too_large)
     if rejected:
-        _quarantine_rejected(member, reader, reader.parser(context), ledger, rejected)
+        _quarantine_rejected(member, reader, reader.parser(FileContext(name, folders)), ledger, rejected)
     if not ledger.n_sessions and not ledger.n_quarantined:
         ledger.quarantine_file("NO_SESSION")
 
 
+def _spool_options(options: ReadOptions) -> SpoolOptions | None:
+    if options.spool is None:
+        return None
+    return SpoolOptions(options.spool, options.held_bytes, options.max_session_bytes)
+
+
 def _take(
-    keys: list[str], parser: Parser, reader: Reader, ledger: Ledger, builder: ChunkBuilder, rejected: dict[str, str]
+    keys: list[str],
+    parser: Parser,
+    reader: Reader,
+    ledger: Ledger,
+    builder: ChunkBuilder,
+    rejected: dict[str, str],
+    put_off: Container[str] = (),
 ) -> Iterator[None]:
     """Move sessions that are whole from the parser to the builder."""
     for key in keys:
@@ -151,6 +179,8 @@ def _take(
         if session is parser.current:
             parser.current = None
         parser.finish(session)
+        if key in put_off:
+            continue
         dates = session.dates(ledger.options.undated_day)
         code = ledger.options.out_of_range(dates[0].date()) if dates[2] else ""
         if code:
@@ -184,30 +214,10 @@ def _quarantine_rejected(
     with ExitStack() as stack:
         stream = member.reopen(stack)
         for _ in feed(member, stream, reader, parser, shadow, watch):
-            for session in parser.sessions.values():
-                session.rows.clear()
+            parser.forget()
     for session_id, code in rejected.items():
         if session_id not in placed:
             # Its records hold other sessions too, or do not name it: it stands there by itself.
             ledger.n_read += 1
             place = f"{ledger.file.digest}/{ledger.member}/{session_id}".encode()
             ledger.quarantine(code, 0, 0, 0, ledger.digest(place), session_id)
-
-
-def _last_lines(member: Member, key: re.Pattern[bytes], ledger: Ledger) -> dict[str, int]:
-    """Number of the last line that names each session, by the id in the log.
-
-    A line may name ids in places that are not the session's own. That only keeps a session open
-    for longer, never closes it too early.
-    """
-    last: dict[bytes, int] = {}
-    with ExitStack() as stack:
-        try:
-            for block in line_blocks(member.reopen(stack), ledger.options.max_record_bytes, ledger.hasher):
-                if isinstance(block, Block):
-                    for number, line in enumerate(block.lines, block.number):
-                        for found in key.findall(line):
-                            last[found] = number
-        except STREAM_ERRORS:
-            return {}
-    return {found.decode("utf-8", "replace"): number for found, number in last.items()}

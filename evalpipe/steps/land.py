@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
@@ -118,11 +118,18 @@ def _state_of(item: sources.Found) -> tuple[str, int, int]:
     return os.fsencode(item).hex(), status.st_size, status.st_mtime_ns
 
 
+#: A large file may be an archive: workers share its members. A fixed number, so that the parts do not depend
+#: on the machine; and two, because each worker unpacks all of a compressed archive to find its share.
+_SHARES = 2
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     batch: Batch
     options: ReadOptions
     folder: Path
+    share: int
+    n_shares: int
 
 
 def require_sources(named: Sequence[Source]) -> None:
@@ -162,6 +169,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
         edge=context.edge_terms,
+        max_session_bytes=context.settings.max_session_bytes,
     )
     with closing(Intake(context, found)) as intake:
         _land_new(context, intake, options, result)
@@ -192,27 +200,32 @@ def _land_batches(
     before: Mapping[str, Sequence[LandedFile]],
     result: LandingResult,
 ) -> None:
-    tasks = [_Task(batch, options, context.landing.staging_folder(batch.digest)) for batch in batches]
-    for task, staged in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
+    tasks = [task for batch in batches for task in _tasks(context, batch, options)]
+    parts: list[LandedPart] = []
+    for task, found in zip(tasks, context.engine.map(_parse_quietly, tasks, weight=_weight_of), strict=True):
+        parts += found
+        n_bytes = _weight_of(task)
+        result.n_bytes += n_bytes
+        sink().advance("reading", n_bytes)
+        if task.share + 1 < task.n_shares:
+            continue
         files = task.batch.files
         is_new = context.landing.commit(
-            staged,
+            StagedBatch(task.batch.digest, tuple(parts), task.folder),
             files=[_landed_file(file, before) for file in files],
             readers=context.readers,
             landed_on=options.undated_day,
         )
-        for part in staged.parts if is_new else ():
+        for part in parts if is_new else ():
             for name, rows in part.rows.items():
                 result.rows[name] += rows
             if part.rows.get("sessions"):
                 result.days.add(part.day)
+        parts = []
         for file in files:
             if file.uri:
                 file.path.unlink(missing_ok=True)
-        n_bytes = _weight_of(task)
         result.n_new_files += len(files)
-        result.n_bytes += n_bytes
-        sink().advance("reading", n_bytes)
 
 
 def _place_of(item: SourceFile | StoredObject) -> str:
@@ -233,19 +246,30 @@ def _landed_file(file: SourceFile, before: Mapping[str, Sequence[LandedFile]]) -
     return LandedFile(file.digest, file.n_bytes, _place_of(file), grown_from)
 
 
+def _tasks(context: Context, batch: Batch, options: ReadOptions) -> list[_Task]:
+    n_bytes = sum(file.n_bytes for file in batch.files)
+    n_shares = _SHARES if len(batch.files) == 1 and n_bytes > context.settings.batch_bytes else 1
+    folder = context.landing.staging_folder(batch.digest)
+    return [_Task(batch, options, folder, share, n_shares) for share in range(n_shares)]
+
+
 def _weight_of(task: _Task) -> int:
-    return sum(file.n_bytes for file in task.batch.files)
+    n_bytes = sum(file.n_bytes for file in task.batch.files)
+    return (task.share + 1) * n_bytes // task.n_shares - task.share * n_bytes // task.n_shares
 
 
-def _parse_quietly(task: _Task) -> StagedBatch:
-    staged: StagedBatch = run_quietly(_parse, task)
-    return staged
+def _parse_quietly(task: _Task) -> list[LandedPart]:
+    parts: list[LandedPart] = run_quietly(_parse, task)
+    return parts
 
 
-def _parse(task: _Task) -> StagedBatch:
-    """Parse one batch in a worker and stage its parts."""
+def _parse(task: _Task) -> list[LandedPart]:
+    """Parse one batch, or a share of it, in a worker and stage its parts."""
     parts: list[LandedPart] = []
-    for index, chunk in enumerate(sources.parse_batch(task.batch, task.options)):
+    task.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    options = replace(task.options, spool=task.folder)
+    chunks = sources.parse_batch(task.batch, options, share=task.share, n_shares=task.n_shares)
+    for index, chunk in enumerate(chunks):
         tables = {name: getattr(chunk, name) for name in LANDED}
-        parts += stage_chunk(task.batch.digest, index, tables, task.folder)
-    return StagedBatch(task.batch.digest, tuple(parts), task.folder)
+        parts += stage_chunk(task.batch.digest, index * task.n_shares + task.share, tables, task.folder)
+    return parts

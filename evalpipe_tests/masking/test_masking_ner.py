@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -155,6 +158,24 @@ def test_an_unknown_model_is_named_with_those_that_are_installed() -> None:
     with pytest.raises(EvalpipeError, match="no model is called so") as caught:
         ner.finder("nobody:x")
     assert caught.value.code == "NER_UNUSABLE"
+
+
+@pytest.mark.skipif(find_spec("spacy") is not None, reason="spaCy is installed")
+def test_spacy_that_is_not_installed_is_told_in_one_line() -> None:
+    with pytest.raises(EvalpipeError, match="cannot be loaded: ModuleNotFoundError") as caught:
+        ner.finder("spacy:en_core_web_sm")
+    assert caught.value.where == "spacy:en_core_web_sm"
+
+
+@pytest.mark.skipif(find_spec("spacy") is None, reason="spaCy is not installed (extra ner)")
+def test_spacy_finds_what_its_pipeline_knows(tmp_path: Path) -> None:
+    spacy = importlib.import_module("spacy")
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Wolfram"}])
+    pipeline.to_disk(tmp_path / "p")
+    made = ner.finder(f"spacy:{tmp_path / 'p'}")
+    assert made.detect(["ask Wolfram"], "") == [[(4, 11, "PERSON")]]
+    assert made.version.startswith("en_")
 
 
 def test_the_model_is_in_the_code_version_of_masked_slices_only(model: ListFinder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,3 +106,21 @@ def test_landing_order_does_not_change_the_bytes(tmp_path: Path, monkeypatch: py
             receipts.append({day: item.digest for day, item in context.landing.day_inputs().items()})
     assert list(receipts[0]) == [DAY]
     assert receipts[0] == receipts[1]
+
+
+def test_the_members_of_a_large_archive_are_shared_and_land_as_one_batch(tmp_path: Path) -> None:
+    path = tmp_path / "log.tar"
+    with tarfile.open(path, "w") as archive:
+        for name in ("a", "b", "c"):
+            archive.add(write(tmp_path / name / f"{name}.jsonl", *session(name), tail=BAD))
+    alone = tmp_path / "alone"
+    with opened(alone) as context:
+        land(context, [path])
+    with opened(tmp_path / "home") as context:
+        result = land(replace(context, settings=replace(context.settings, batch_bytes=1)), [path])
+        assert [len(entry.parts) for entry in context.landing.entries()] == [2]
+    assert (result.rows["sessions"], result.days) == (3, {DAY})
+    assert _balance(tmp_path / "home") == _balance(alone)
+    with opened(tmp_path / "home") as context, opened(alone) as whole:
+        for table in ("raw.sessions", "raw.steps", "raw.files"):
+            assert rows(context, table).equals(rows(whole, table))

@@ -73,6 +73,7 @@ HIT: dict[str, HitValidator] = {
     "cli_secret": places.cli_secret,
     "chpasswd": places.chpasswd,
     "column_secret": places.column_secret,
+    "word_before": places.word_before,
     "code_list": places.code_list,
     "kv_named": places.kv_named,
     "kv_password": keyvalue.kv_password,

@@ -146,7 +146,7 @@ def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> boo
     names_secret = len(words) > 1 and words[-1] in ("key", "secret")
     strong = _is_environment(key) or names_secret or words[-1:] in (["apikey"], ["clientsecret"])
     last_is_token = words[-1:] == ["token"]
-    if _FILE.match(value) or (_UUID.match(value) and not (strong and not last_is_token)):
+    if _FILE.match(value) or (_UUID.match(value) and not (strong and (not last_is_token or _is_environment(key)))):
         return False
     if not has_letter:
         return strong and not last_is_token and len(value) >= 6

@@ -30,6 +30,8 @@ _ECHOED = re.compile(
 _CODE = re.compile(
     rb"(?<![A-Za-z0-9\-])[A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,8}(?![A-Za-z0-9\-])|(?<![A-Za-z0-9.\-])[0-9]{8}(?![A-Za-z0-9.\-])"
 )
+_WORD_BEFORE = re.compile(rb"(?:^|[\s\"'`])([^\s\"'`][!-~]{5,99}?)[\"'`]?\Z")
+_NUMBERED = re.compile(rb"[A-Za-z_]+[0-9]{1,3}\Z")
 _QUOTE = re.compile(rb"[\"'`]|\\[nrt\"']")
 _PLAIN = re.compile(rb"[A-Za-z]+\Z")
 
@@ -187,6 +189,18 @@ def _cells(v: bytes, at: int, delimiter: bytes, n: int, columns: list[int], fact
             start += len(cell) + 1
         at = stop + 1
     return out
+
+
+def word_before(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """A password before "as the password", which ends at ``end``."""
+    if v[end : end + 1].isalnum() or v[end : end + 5] == b" hash":
+        return None
+    cue = max(v.rfind(word, max(0, end - 20), end) for word in (b" as ", b" for "))
+    found = _WORD_BEFORE.search(v, max(0, cue - 120), max(0, cue))
+    if found is None or not is_mixed(found.group(1)) or not _is_password(found.group(1), facts):
+        return None
+    # A name with a number behind it, such as field1, is no password.
+    return None if _NUMBERED.match(found.group(1)) else [(found.start(1), found.end(1), "")]
 
 
 def basic_pair(v: bytes, start: int, end: int, facts: Facts) -> Found | None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import orjson
 
 from evalpipe.sources.session import Session
+from evalpipe.sources.spool import SpoolOptions
 
 #: What ``feed`` says of a record besides a quarantine code.
 KEPT, NOISE = "kept", "noise"
@@ -35,12 +36,17 @@ class Parser(ABC):
     Attributes:
         sessions: Sessions seen so far, by the id in the log.
         current: The session that the last kept record went to.
+        too_large: Ids of sessions that are larger than can be held; the reading loop empties it.
     """
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
         self.sessions: dict[str, Session] = {}
         self.current: Session | None = None
+        self.too_large: list[str] = []
+
+    #: Whether sessions are made after the last record only, from what was put on disk (see ``spill``).
+    is_gathering = False
 
     @abstractmethod
     def feed(self, record: Record) -> str:
@@ -56,6 +62,22 @@ class Parser(ABC):
             Number of records that were kept and turn out to be noise, now that all are known.
         """
         return 0
+
+    def spill(self) -> None:  # noqa: B027, most formats hold sessions only
+        """Called when much was read since the last time: put what is gathered for later on disk."""
+
+    def forget(self) -> None:
+        """Let go of all that is held, where only what is said of further records is wanted."""
+        for session in self.sessions.values():
+            self.empty(session)
+
+    def empty(self, session: Session) -> None:
+        """Let go of what a session holds, but for what decides whether further records are kept."""
+        session.rows.clear()
+
+    def rest(self) -> Iterator[None]:
+        """Fill ``sessions`` with those that are left after :meth:`close`, as many at a time as can be held."""
+        yield
 
     def finish(self, session: Session) -> None:  # noqa: B027, most formats need nothing
         """Called once when no more records of the session will come."""
@@ -92,10 +114,12 @@ class FileContext:
     Attributes:
         name: File name, or path inside an archive.
         folders: Names of the folders above it, the innermost last; of an archive, above the archive.
+        spool: Where parsers put what they gather over the whole file; ``None`` to hold it in memory.
     """
 
     name: str
     folders: tuple[str, ...] = ()
+    spool: SpoolOptions | None = None
 
     @property
     def stem(self) -> str:
@@ -134,7 +158,8 @@ class Reader:
         lists: Top-level keys whose arrays hold records, for a document that is an object.
         header_key: Top-level key of the header of a document.
         is_one_record_a_session: Whether each record is a whole session.
-        session_key: Finds session ids in raw lines, where one file can hold many sessions.
+        session_key: Finds session ids in raw lines, where one file can hold many sessions and what a
+            line says depends on lines of its own session only.
         cut: For text: whether a line (without its end) begins a new record.
         array_key: For lines: a line that is an array is handed over as an object that holds it under
             this key. Empty: such lines are no records.

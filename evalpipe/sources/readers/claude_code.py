@@ -94,6 +94,12 @@ class ClaudeParser(Parser):
             session.see(at)
         return KEPT
 
+    def empty(self, session: Session) -> None:
+        """Let go of the rows, wherever they are held."""
+        super().empty(session)
+        assert isinstance(session, ClaudeSession)
+        session.responses.clear()
+
     def finish(self, session: Session) -> None:
         """Settle tokens, calls without a result, and queued messages that arrived after all."""
         assert isinstance(session, ClaudeSession)

@@ -84,7 +84,7 @@ class LangfuseParser(SpanParser):
             self.add(_observation(item, trace_id))
         return KEPT
 
-    def close(self) -> int:
+    def settle(self) -> None:
         """Put each trace above its observations, wherever in the file they stood."""
         for trace_id, spans in self.traces.items():
             root = spans.get(f"trace:{trace_id}")
@@ -96,7 +96,6 @@ class LangfuseParser(SpanParser):
                 span.parent_id = root.span_id
             if len(below) == 1:
                 root.end, root.is_error, root.error_text = below[0].end, below[0].is_error, below[0].error_text
-        return super().close()
 
 
 def _snake(value: Record) -> Record:

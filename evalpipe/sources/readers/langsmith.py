@@ -17,6 +17,7 @@ from evalpipe.sources.readers.span_values import any_time, as_json, known, loads
 from evalpipe.sources.readers.spans import Span, SpanParser
 from evalpipe.sources.readers.values import content_id, text_of
 from evalpipe.sources.session import count, number_or_none
+from evalpipe.sources.spool import Spool
 from evalpipe.sources.times import parse_time
 
 SOURCE = "langsmith"
@@ -36,8 +37,8 @@ class LangsmithParser(SpanParser):
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
-        #: Runs whose other half may still come, by id.
-        self._halves: dict[str, Span] = {}
+        #: Records of runs by id, because the other half of a run may stand anywhere.
+        self._runs = Spool(context.spool)
 
     def feed(self, record: Record) -> str:
         """Take one run, or one half of it."""
@@ -45,21 +46,39 @@ class LangsmithParser(SpanParser):
             return NOT_A_RECORD
         self.n_records += 1
         run_id = text_of(record.get("id")) or content_id(record)
-        span = self._halves.get(run_id)
-        if span is None:
-            span = self._halves[run_id] = Span(run_id, "", "chain")
-        span.records.append(self.n_records)
-        _merge(span, record)
+        self._runs.put(run_id, (self.n_records, record))
         return KEPT
+
+    def spill(self) -> None:
+        """Put the runs read so far on disk."""
+        self._runs.spill()
+        super().spill()
+
+    def forget(self) -> None:
+        """Let go of all runs."""
+        super().forget()
+        self._runs = Spool(None)
 
     def close(self) -> int:
         """Join the halves and sort the runs into sessions."""
-        for span in self._halves.values():
-            # An end without its beginning is in no known trace: it stands alone.
-            span.trace_id = span.trace_id or span.span_id
-            self.add(span)
-        self._halves = {}
+        is_spilled = self._runs.is_spilled
+        for runs, too_large in self._runs.groups():
+            self.too_large += [run.key for run in too_large]
+            for run_id in list(runs):
+                self.add(_joined(run_id, runs.pop(run_id)))
+            if is_spilled:
+                super().spill()
         return super().close()
+
+
+def _joined(run_id: str, halves: list[tuple[int, Record]]) -> Span:
+    span = Span(run_id, "", "chain", place=halves[0][0])
+    for number, record in halves:
+        span.records.append(number)
+        _merge(span, record)
+    # An end without its beginning is in no known trace: it stands alone.
+    span.trace_id = span.trace_id or span.span_id
+    return span
 
 
 def _merge(span: Span, record: Record) -> None:

@@ -15,7 +15,6 @@ from evalpipe.sources.readers.base import (
     KEPT,
     NOT_A_RECORD,
     FileContext,
-    Parser,
     Reader,
     Record,
     digest_of,
@@ -23,6 +22,7 @@ from evalpipe.sources.readers.base import (
     json_text,
 )
 from evalpipe.sources.readers.chat_rows import is_role, tool_names
+from evalpipe.sources.readers.gathering import GatheringParser
 from evalpipe.sources.readers.openai_messages import add_messages, version_of
 from evalpipe.sources.session import Session, text_or_none
 from evalpipe.sources.times import normal_time
@@ -46,13 +46,15 @@ _HOSTED = {
 _ITEM_TYPES = frozenset({"message", "reasoning", *_CALLS, *(f"{name}_output" for name in _CALLS)})
 
 
-class ResponsesParser(Parser):
-    """Parser of one file; a conversation may go over many rows."""
+class ResponsesParser(GatheringParser):
+    """Parser of one file; a conversation may go over many rows, which may stand anywhere."""
+
+    source = SOURCE
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
-        self._session_of: dict[str, Session] = {}
-        self._messages: dict[str, list[Record]] = {}
+        #: Key of the session of each response and conversation.
+        self._key_of: dict[str, str] = {}
 
     def feed(self, record: Record) -> str:
         """Take one response."""
@@ -61,44 +63,45 @@ class ResponsesParser(Parser):
             return NOT_A_RECORD
         if type(output) is not list:
             return BAD_FIELD
-        session = self._session(record)
-        session.n_records += 1
-        session.model = text_or_none(record.get("model")) or session.model
-        session.user_id = text_or_none(record.get("user")) or session.user_id
-        session.tools = tool_names(record.get("tools")) or session.tools
-        prompt = record.get("instructions")
-        if type(prompt) is str and prompt:
-            session.prompt_version = version_of(prompt)
-        status = record.get("status")
-        session.end_status = _END_STATUS.get(status) if type(status) is str else None
-        asked = record.get("input")
-        at = normal_time(record.get("created_at"))
-        request = [{"role": "user", "content": asked}] if type(asked) is str else messages_of(asked)
-        answer = messages_of(output)
-        _stamp(request, answer, record, at)
-        self._messages[session.session_id] += request + answer
-        self.current = session
-        return KEPT
-
-    def _session(self, record: Record) -> Session:
         own = text_or_none(record.get("id")) or digest_of(record)
         conversation = record.get("conversation")
         thread = text_or_none(conversation.get("id")) if type(conversation) is dict else text_or_none(conversation)
         before = thread or text_or_none(record.get("previous_response_id"))
-        session = self._session_of.get(before) if before else None
-        if session is None:
-            key = thread or own
-            session = Session(SOURCE, key, SOURCE)
-            self.sessions[key] = session
-            self._messages[session.session_id] = []
+        known = self._key_of.get(before) if before else None
+        key = known or thread or own
         for name in (own, thread):
             if name:
-                self._session_of[name] = session
-        return session
+                self._key_of[name] = key
+        # The last of several rows that begin one session counts.
+        self.gathered.put(key, (known is None, record))
+        self.current = Session(SOURCE, key, SOURCE)
+        return KEPT
 
-    def finish(self, session: Session) -> None:
-        """Turn what was gathered into steps."""
-        add_messages(session, self._messages.pop(session.session_id, []))
+    def assemble(self, session: Session, items: list[tuple[bool, Record]]) -> None:
+        """Turn the responses of a session into steps."""
+        begun = max((place for place, (is_first, _) in enumerate(items) if is_first), default=0)
+        messages: list[Record] = []
+        for _, record in items[begun:]:
+            messages += _response(session, record)
+        add_messages(session, messages)
+
+
+def _response(session: Session, record: Record) -> list[Record]:
+    """Note what a response says of its session; its messages."""
+    session.n_records += 1
+    session.model = text_or_none(record.get("model")) or session.model
+    session.user_id = text_or_none(record.get("user")) or session.user_id
+    session.tools = tool_names(record.get("tools")) or session.tools
+    prompt = record.get("instructions")
+    if type(prompt) is str and prompt:
+        session.prompt_version = version_of(prompt)
+    status = record.get("status")
+    session.end_status = _END_STATUS.get(status) if type(status) is str else None
+    asked = record.get("input")
+    request = [{"role": "user", "content": asked}] if type(asked) is str else messages_of(asked)
+    answer = messages_of(record["output"])
+    _stamp(request, answer, record, normal_time(record.get("created_at")))
+    return request + answer
 
 
 def _stamp(request: list[Record], answer: list[Record], record: Record, at: str | None) -> None:

@@ -68,8 +68,19 @@ class OtlpParser(SpanParser):
             self._told.setdefault((trace_id, span_id), []).append((at, self.n_records, event))
         return KEPT
 
-    def close(self) -> int:
-        """Give logged messages to spans that hold none, then sort the spans into sessions."""
+    def beside(self) -> Iterator[tuple[str, Any]]:
+        """Give away logged messages."""
+        for (trace_id, span_id), told in self._told.items():
+            yield trace_id, (span_id, told)
+        self._told = {}
+
+    def take_beside(self, trace_id: str, item: Any) -> None:
+        """Take back the messages of one span."""
+        span_id, told = item
+        self._told.setdefault((trace_id, span_id), []).extend(told)
+
+    def settle(self) -> None:
+        """Give logged messages to spans that hold none."""
         for (trace_id, span_id), told in self._told.items():
             span = self.traces.get(trace_id, {}).get(span_id)
             if span is None or any(m.role != "system" for m in (*span.inputs, *span.outputs)):
@@ -78,7 +89,6 @@ class OtlpParser(SpanParser):
             add_events(span, [event for _, _, event in told])
             span.records += [number for _, number, _ in told]
         self._told = {}
-        return super().close()
 
 
 def _spans(value: Any) -> list[tuple[Record, Record]] | None:
