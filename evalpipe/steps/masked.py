@@ -24,6 +24,7 @@ from evalpipe.masking import MaskPlan
 from evalpipe.steps import tiers
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.steps.tighten import tighten
 from evalpipe.steps.withdrawal import withdraw
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
@@ -65,8 +66,10 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
 
     Returns:
         What was made. A day whose leak check is red is refused (``LEAK_FOUND``) and recorded; its old
-        slice, if any, stays, without the text of those who have withdrawn their consent since.
+        slice, if any, stays, without the text of those who have withdrawn their consent since. Text of
+        sources that are in tier ``vectors`` now goes from all slices first, on other days too.
     """
+    tighten(context)
     plan = context.mask_plan
 
     def tasks_of(day: date) -> list[_Task]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
@@ -11,13 +12,19 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tiers import Tier, kept_in, withheld
 from evalpipe.contracts.vectors import PACKED, pack, unpack
+from evalpipe.locations import data_dir
 from evalpipe.settings import load
 from evalpipe.steps.context import Context
 from evalpipe.steps.land import land
+from evalpipe.steps.masked import make_masked
+from evalpipe.steps.raw import make_raw
+from evalpipe.steps.tighten import tighten
+from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe_tests.steps.world import DAY, make, opened, rows, session, write
 
 SIGNALS = (*STEP_TABLES["signals"], *STEP_TABLES["outcomes"])
+NEXT = DAY + timedelta(days=1)
 SAID = ("Now the tests fail again, that is wrong", "perfect, that works now, thanks a lot")
 
 
@@ -31,8 +38,13 @@ def talk(folder: Path, name: str, **more: object) -> Path:
     return write(folder / f"{name}.jsonl", *session(name, **more), call, said[0], answer, said[1])
 
 
-def set_tiers(folder: Path, text: str) -> None:
-    (folder / "evalpipe.toml").write_text(f"[tiers]\n{text}\n")
+def set_tiers(folder: Path, text: str, **settings: str) -> None:
+    head = "".join(f'{name} = "{value}"\n' for name, value in settings.items())
+    (folder / "evalpipe.toml").write_text(f"{head}[tiers]\n{text}\n")
+
+
+def step_of(table: str) -> str:
+    return "outcomes" if table in STEP_TABLES["outcomes"] else "signals"
 
 
 def stored(context: Context, table: str) -> pl.DataFrame:
@@ -53,8 +65,7 @@ def all_text(context: Context) -> int:
 def signals_of(context: Context) -> dict[str, pl.DataFrame]:
     found = {}
     for table in SIGNALS:
-        step = "outcomes" if table in STEP_TABLES["outcomes"] else "signals"
-        found[table] = context.lake.read(table, context.lake.manifests(step))
+        found[table] = context.lake.read(table, context.lake.manifests(step_of(table)))
     return found
 
 
@@ -133,3 +144,65 @@ def test_tiers_are_written_as_a_table_or_in_the_environment(tmp_path: Path) -> N
     set_tiers(tmp_path, 'claude = "vectors"')
     with pytest.raises(EvalpipeError, match="SETTINGS_INVALID"), opened(tmp_path / "home"):
         pass
+
+
+def test_a_stricter_tier_takes_text_from_all_stored_slices_at_once(tmp_path: Path) -> None:
+    log = talk(tmp_path, "a")
+    extra = write(tmp_path / "late.jsonl", *session("late", NEXT))
+    with opened(tmp_path / "home") as context:
+        land(context, [log])
+        make(context)
+        before = signals_of(context)
+    other = data_dir() / "criteria" / "default.toml"
+    (tmp_path / "other.toml").write_text(other.read_text().replace("snippet_chars = 160", "snippet_chars = 80"))
+    set_tiers(tmp_path, 'default = "snippets"', criteria=str(tmp_path / "other.toml"))
+    with opened(tmp_path / "home") as context:
+        make(context)
+        assert len(context.lake.manifests("signals")) == 2
+    set_tiers(tmp_path, 'default = "vectors"')
+    with opened(tmp_path / "home") as context:
+        land(context, [extra])
+        assert sorted(context.plan().stale) == [DAY, NEXT]
+        inputs = context.landing.day_inputs()
+        make_raw(context, [NEXT], inputs)
+        done = make_masked(context, [NEXT], inputs)
+        assert sorted(done.made) == [NEXT]
+        assert all_text(context) == 0, "another day, and signals of other criteria too"
+        named = {path for m in context.lake.manifests("masked") for path in context.lake.paths_of(m)}
+        assert named == set((tmp_path / "home" / "lake" / "masked").rglob("*.parquet")), (
+            "nothing waits for a grace time"
+        )
+        rest = make(context)
+        assert sorted(rest["masked"].made) == [], "nothing is masked again"
+        assert not context.plan().stale
+        for table, expected in before.items():
+            gone = withheld(TABLES[table], Tier.VECTORS)
+            found = context.lake.read(table, [context.lookup(step_of(table), DAY)])
+            assert found.drop(gone).equals(expected.drop(gone)), table
+    with opened(tmp_path / "home") as context:
+        assert tighten(context) == []
+
+
+def test_text_that_has_expired_is_not_extracted_from_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "home") as context:
+        land(context, [talk(tmp_path, "a")])
+        make(context)
+        masked, before = context.lookup("masked", DAY), context.lookup("signals", DAY)
+        staged = [
+            stage_part(
+                part.table,
+                pl.read_parquet(path).with_columns(
+                    pl.lit(None, pl.String).alias(name) for name in withheld(TABLES[part.table], Tier.VECTORS)
+                ),
+                context.lake.staging_folder(masked.key),
+                f"{index}",
+            )
+            for index, (part, path) in enumerate(zip(masked.parts, context.lake.paths_of(masked), strict=True))
+        ]
+        context.lake.commit(masked.key, staged, inputs=masked.inputs, code_version=masked.code_version)
+    set_tiers(tmp_path, 'default = "vectors"')
+    with opened(tmp_path / "home") as context:
+        assert tighten(context) == [DAY], "snippets go"
+        assert rows(context, "masked.vectors").is_empty()
+        assert rows(context, "signals.hard").height == before.rows("signals.hard")
+        assert all_text(context) == 0
