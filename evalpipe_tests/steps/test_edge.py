@@ -17,11 +17,14 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tiers import Tier, withheld
 from evalpipe.masking import MaskingKey
 from evalpipe.settings import load
+from evalpipe.simulate import Spec, simulate
+from evalpipe.steps.analysis import make_analysis
 from evalpipe.steps.context import Context
 from evalpipe.steps.edge import EdgeResult, existing_key, make_edge
 from evalpipe.steps.land import land
+from evalpipe.store.manifest import STEP_TABLES
 from evalpipe_tests.steps.test_tiers import signals_of, talk
-from evalpipe_tests.steps.world import DAY, make, opened, rows, session, write
+from evalpipe_tests.steps.world import AS_OF, DAY, make, opened, rows, session, write
 
 KEY = "5e" * 32
 
@@ -276,3 +279,28 @@ def test_consent_withdrawn_after_the_file_came_takes_its_signals(tmp_path: Path)
         for table in ("signals.hard", "signals.semantic", "signals.session_outcomes"):
             assert found[table].height
             assert not found[table]["session_id"].is_in(gone.implode()).any(), table
+
+
+def scored(home: Path, *files: Path) -> dict[str, pl.DataFrame]:
+    with opened(home) as context:
+        land(context, files)
+        assert not any(result.red for result in make(context).values())
+        done = make_analysis(context, [AS_OF], "all")
+        assert not done.red
+        tables = {name: context.lake.read(name, [done.made[AS_OF]]) for name in STEP_TABLES["analysis"]}
+        return signals_of(context) | tables
+
+
+def test_a_simulated_world_scores_the_same_from_logs_from_edges_and_in_every_tier(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    simulate(logs, Spec(sessions=60, days=4, start=DAY, seed=7))
+    days = sorted(logs.glob("day=*"))
+    central = scored(tmp_path / "central", *days)
+    assert central["analysis.net_improvement"].height
+    assert central["signals.session_outcomes"].height == 60
+    # Two agents' machines; what one of them has already sent comes again with more.
+    files = [edge(tmp_path, *days[:2], out="1.zst"), edge(tmp_path, *days[1:], out="2.zst")]
+    assert_same(scored(tmp_path / "far", *files), central)
+    for tier in ("vectors", "full"):
+        (tmp_path / "evalpipe.toml").write_text(f'[tiers]\ndefault = "{tier}"\n')
+        assert_same(scored(tmp_path / tier, *days), central)
