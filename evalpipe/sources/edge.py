@@ -46,7 +46,9 @@ def objection_to(file: SourceFile, terms: EdgeTerms) -> str:
     with ExitStack() as stack:
         try:
             member = next(iter(open_file(file.path, stack)), None)
-            head = member.stream.peek(_HEAD_BYTES) if member is not None and member.stream is not None else b""
+            # Members of an archive are judged when they are read, each by itself.
+            stream = member.stream if member is not None and not member.name else None
+            head = stream.peek(_HEAD_BYTES) if stream is not None else b""
         except STREAM_ERRORS:
             return ""
     return terms.objection(_header(head)) if head.startswith(HEAD) else ""
