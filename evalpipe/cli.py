@@ -17,7 +17,7 @@ import typer
 
 from evalpipe import __version__
 from evalpipe import settings as settings_module
-from evalpipe.console import arguments, mask_verbs, show
+from evalpipe.console import arguments, key_verbs, mask_verbs, show
 from evalpipe.console import edge as edge_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
@@ -35,6 +35,7 @@ criteria_app = typer.Typer(help="List and compare criteria files.", no_args_is_h
 app.add_typer(criteria_app, name="criteria")
 app.add_typer(mask_verbs.app, name="mask")
 app.command()(edge_verb.edge)
+app.add_typer(key_verbs.app, name="keys")
 
 Home = Annotated[Path | None, typer.Option("--home", help="Folder of lake, warehouse and reports [.evalpipe].")]
 Criteria = Annotated[str | None, typer.Option("--criteria", help="Criteria name or file [default].")]
@@ -96,15 +97,22 @@ def backfill(
     home: Home = None,
     criteria: Criteria = None,
     window: Window = "28d",
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what would be made and what new masking rules would add; make nothing."),
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Recompute the stale slices of a range, score each of its days, publish."""
-    from evalpipe.console import flow, summary
+    from evalpipe.console import flow, preview, summary
 
     with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
         span, window = arguments.days(days), arguments.window(window)
+        if dry_run:
+            preview.preview(settings, span, as_json=as_json)
+            return
         with running(settings, debug=debug) as runner:
             done = flow.make_days(settings, runner, days=span, window=window)
         summary.after_run(settings, done, sources=[], as_json=as_json)

@@ -6,13 +6,15 @@ Belongs here: looking and showing. Does not belong here: making anything.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import date
 
 from evalpipe.console import show
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import rejections
+from evalpipe.steps import rejections, rescan
 from evalpipe.steps.context import Context, open_context
+from evalpipe.steps.signals import MOVED
 from evalpipe.store.manifest import contiguous
 from evalpipe.store.warehouse import Warehouse
 
@@ -36,6 +38,9 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "first_day": context.settings.first_day.isoformat(),
             "criteria": f"{context.criteria.name} {context.criteria.version}",
             "measurement": context.criteria.measurement,
+            "key_epoch": context.key.epoch,
+            "masking_rules": rule_sets(context),
+            "signals_moved_by_masking": moved_by_masking(context),
             "files_seen": len(context.landing.known_files(context.readers)),
             "days_made": len(made),
             "days_stale": [f"{start}..{end}" for start, end in plan.runs],
@@ -77,6 +82,27 @@ def stale_analyses(context: Context) -> dict[str, list[date]]:
         if dict(manifest.inputs) != now or manifest.code_version != context.versions.code["analysis"]:
             found.setdefault(window, []).append(day)
     return {window: sorted(days) for window, days in sorted(found.items())}
+
+
+def rule_sets(context: Context) -> dict[str, int]:
+    """Masked days by the digest of the rule set that they were made with; the one in force first."""
+    now = context.mask_plan.ruleset_digest()
+    made = Counter(str(m.stats.get("ruleset", "not on record")) for m in context.lake.manifests("masked"))
+    rescanned = sum(rescan.RESCANNED in m.stats for m in context.lake.manifests("masked"))
+    found = {now: made.pop(now, 0), **dict(sorted(made.items()))}
+    return found | ({"scanned again without raw text": rescanned} if rescanned else {})
+
+
+def moved_by_masking(context: Context) -> dict[str, str]:
+    """Signals whose count the newest change of masking rules moved, over all days: before and after."""
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for day in context.lake.days("signals", context.versions.variants["signals"]):
+        manifest = context.lookup("signals", day)
+        for kind, (was, now) in (manifest.stats.get(MOVED, {}) if manifest else {}).items():
+            before[kind] += was
+            after[kind] += now
+    return {kind: f"{before[kind]} to {after[kind]}" for kind in sorted(before)}
 
 
 def _brief(value: object) -> str:

@@ -20,7 +20,7 @@ from evalpipe import settings as settings_module
 from evalpipe.console import show
 from evalpipe.console.progress import Bars
 from evalpipe.contracts.errors import QUARANTINE_CODES, EvalpipeError
-from evalpipe.masking import MaskingKey, MaskPlan, dictionary, load_or_create, texts
+from evalpipe.masking import MaskingKey, MaskPlan, dictionary, texts
 from evalpipe.masking.engine import Reason
 from evalpipe.masking.rows import RowForm, RowMasker, RowRefusedError, lines
 from evalpipe.settings import Settings
@@ -42,6 +42,7 @@ def plan_of(settings: Settings, *, ephemeral: bool, make: bool) -> MaskPlan:
         ephemeral: Take a new key in any case.
         make: Make a home where there is none.
     """
+    from evalpipe.steps import epochs
     from evalpipe.steps.context import load_criteria, mask_plan
 
     is_keyed = settings_module.is_home(settings.home) or "EVALPIPE_KEY" in os.environ
@@ -50,9 +51,9 @@ def plan_of(settings: Settings, *, ephemeral: bool, make: bool) -> MaskPlan:
     else:
         if "EVALPIPE_KEY" not in os.environ:
             settings_module.open_home(settings)
-            if not settings.key_file.exists():
+            if not settings.key_file.exists() and not epochs.has_masked_slices(settings):
                 show.note(f"A new masking key lies in {settings.key_file}; pseudonyms of this home are made with it.")
-        key = load_or_create(settings.key_file, os.environ)
+        key = epochs.key_of(settings, os.environ)
     return mask_plan(load_criteria(settings.criteria), key, settings.ner)
 
 

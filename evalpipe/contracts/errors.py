@@ -213,8 +213,20 @@ ERROR_CODES = _codes(
     ),
     Code(
         "MIXED_KEYS",
-        "The window holds slices masked under different keys.",
-        "Recompute the older slices: evalpipe backfill A..B",
+        "The window, or a home whose key is being rotated, holds slices masked under different keys.",
+        "Recompute the older slices: evalpipe backfill A..B, or finish the rotation: evalpipe keys rotate",
+        Exit.REFUSED,
+    ),
+    Code(
+        "KEY_MISSING",
+        "The home has slices, and the key that they were masked with is not there.",
+        "Restore masking.key (mode 0600) or set EVALPIPE_KEY; without it, only a new home can go on.",
+        Exit.REFUSED,
+    ),
+    Code(
+        "HOME_IN_USE",
+        "The key can be rotated only while nothing else works on the home, and nothing else works meanwhile.",
+        "Wait for the other process, or stop it, then run again.",
         Exit.REFUSED,
     ),
     Code(
@@ -224,6 +236,12 @@ ERROR_CODES = _codes(
         Exit.REFUSED,
     ),
     Code("KEY_PERMISSIONS", "The key file can be read by others.", "chmod 600 the key file.", Exit.REFUSED),
+    Code(
+        "EDGE_KEEPS_KEY",
+        "The key cannot be rotated: the home holds sessions of edge files, which are known by tokens of this key only.",
+        "Make a new home with the new key, and land logs and new edge files there.",
+        Exit.REFUSED,
+    ),
     Code(
         "KEY_NEEDED",
         "The masking key of the home that an edge file is for is not given.",

@@ -13,13 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from evalpipe.masking.decode import is_json, looks_like_json
-from evalpipe.masking.engine import WITHHELD, Engine, Span, engine_for
+from evalpipe.masking.engine import FOREIGN, WITHHELD, Engine, Span, engine_for
 from evalpipe.masking.keys import TOKEN_LETTERS, MaskingKey
 from evalpipe.masking.rules import Ruleset, default_dir, load_ruleset
 from evalpipe.masking.trace import Edit, original
 
 _MAX_ROUNDS = 4
 _REKEYED = re.compile(rf"[a-z]_[a-p]{{{TOKEN_LETTERS}}}")
+_EARLIER = re.compile(rf"<[A-Z][A-Z0-9_]*:([a-p]{{4}}):([a-p]{{{TOKEN_LETTERS}}})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,9 @@ class MaskPlan:
         entity, subtype, _, action = self.engine.describe(span.rule)
         if action == "mask":
             return f"<{entity}:{subtype}>".encode() if subtype else f"<{entity}>".encode()
+        if span.rule >= FOREIGN and (own := _EARLIER.fullmatch(span.canonical)) and own[1] in self.key.earlier:
+            # A pseudonym of our own before a rotation is the same person after it.
+            return f"<{entity}:{self.key.epoch}:{self.key.forward(own[1], own[2])}>".encode()
         return f"<{entity}:{self.key.epoch}:{_letters(self.key, tenant, entity, span.canonical)}>".encode()
 
     def withheld(self, why: str, n_bytes: int, *, document: bool) -> tuple[bytes, list[Hit]]:

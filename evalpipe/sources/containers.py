@@ -11,6 +11,7 @@ lie in a file of their own: it becomes one stream, the header on the first line.
 
 from __future__ import annotations
 
+import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -39,7 +40,7 @@ _SAMPLES = "samples/"
 _ROWS = 256
 _PARSED_BYTES = 64_000_000
 _ZIP_ZSTANDARD = 93
-_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, ValueError)
+_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError, ValueError)
 
 
 def open_file(path: Path, stack: ExitStack) -> Iterator[Member]:

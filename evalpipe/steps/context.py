@@ -26,7 +26,7 @@ from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import ledger
+from evalpipe.steps import epochs, ledger, rescan
 from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.edge import EdgeIdentity
@@ -150,8 +150,13 @@ class Context:
 
     def tier_inputs(self, day: date) -> Mapping[str, str]:
         """What tiers add to the inputs of a masked slice: sources without text, and their extraction."""
-        raw = self.lookup("raw", day) if self.settings.tiers.has_vectors else None
+        raw = self.lookup("raw", day)
         if raw is None or self.lake.damage(raw):
+            # A day that lives on without raw text stays as it is: nothing can be extracted anew.
+            made = self.lookup("masked", day)
+            kept = ("vectors", "extraction") if made is not None else ()
+            return {name: made.inputs[name] for name in kept if made is not None and name in made.inputs}
+        if not self.settings.tiers.has_vectors:
             return {}
         if raw.content not in self._sources_known:
             sources = self.lake.read("raw.sessions", [raw], columns=["source"])["source"].unique()
@@ -173,11 +178,21 @@ class Context:
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
         """What ledgers and tiers say of a day. A home without either has no such inputs."""
         if step == "masked":
-            told = {} if self.consent.is_empty() else self._consent_inputs(self.lookup("raw", day))
+            told = {} if self.consent.is_empty() else self._consent_told(day)
             return {**told, **self.tier_inputs(day)}
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
         return {}
+
+    def _consent_told(self, day: date) -> Mapping[str, str]:
+        from evalpipe.steps.withdrawal import withdrawn_later
+
+        made = self.lookup("masked", day)
+        if made is not None and rescan.is_sealed(self, day):
+            # Consent is joined to ids as logged, which are gone; what is withdrawn since is followed.
+            told = {"consent": made.inputs["consent"]} if "consent" in made.inputs else {}
+            return told if withdrawn_later(self, day).is_empty() else {"consent": "withdrawn since"}
+        return self._consent_inputs(self.lookup("raw", day))
 
     @cached_property
     def _assignment_receipts(self) -> Callable[[date], str]:
@@ -194,7 +209,7 @@ class Context:
             rows = masking.concerning(self.consent_for(raw), people)
             text = rows.write_csv(null_value="\x00")
             # Keyed, because a manifest is no place for a digest that ids can be guessed from.
-            digest = hashlib.blake2b(text.encode(), key=self.digest_key, digest_size=8).hexdigest()
+            digest = hashlib.blake2b(text.encode(), key=self._ledger_key, digest_size=8).hexdigest()
             self._consent_known[content] = {} if rows.is_empty() else {"consent": digest}
         return self._consent_known[content]
 
@@ -242,11 +257,18 @@ class Context:
     @property
     def key_fingerprint(self) -> str:
         """Digest that tells two keys apart and reveals neither."""
-        return hashlib.blake2b(b"evalpipe key fingerprint", key=self.key.secret, digest_size=8).hexdigest()
+        return self.key.fingerprint
+
+    @property
+    def _ledger_key(self) -> bytes:
+        """Key for digests of ledgers; it changes with a rotation, as the receipts in manifests do."""
+        return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.state, digest_size=32).digest()
 
     @property
     def digest_key(self) -> bytes:
-        """Key for digests of quarantined bytes."""
+        """Key for digests of quarantined bytes: that of the first epoch, so that a record that is read
+        again after a rotation is the same record. What leaves layer 1 is a token of this digest.
+        """
         return hashlib.blake2b(b"evalpipe quarantine digests", key=self.key.secret, digest_size=32).digest()
 
     @property
@@ -257,6 +279,12 @@ class Context:
     def lookup(self, step: str, day: date) -> Manifest | None:
         """Committed manifest of a step and day under these versions."""
         return self.lake.manifest(self.versions.slice_key(step, day))
+
+    def damage(self, manifest: Manifest) -> str | None:
+        """What is wrong with the files of a slice, or ``None``; raw text of a sealed day may be gone."""
+        what = self.lake.damage(manifest)
+        is_raw = what is not None and manifest.key.step == "raw"
+        return None if is_raw and rescan.is_sealed(self, manifest.key.day) else what
 
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
         """Days that are stale now."""
@@ -272,7 +300,7 @@ class Context:
             for day, receipt in waiting_receipts(self.lake, self.landing, inputs).items()
             if not is_due(self, day, steps[day])
         }
-        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.lake.damage)
+        return plan(receipts, self.lookup, self.versions, as_of=self.as_of, rejected=rejected, damage=self.damage)
 
 
 def today() -> date:
@@ -315,12 +343,16 @@ def open_context(
 
     Yields:
         The open context.
+
+    Raises:
+        EvalpipeError: ``KEY_MISSING``, ``KEY_INVALID``, ``KEY_PERMISSIONS``; ``MIXED_KEYS`` for a home
+            whose rotation of the key is not finished, ``HOME_IN_USE`` while one is running.
     """
     require_known(settings.tiers)
     settings = open_home(settings)
-    key = masking.keys.load_or_create(settings.key_file, os.environ if environ is None else environ)
     loaded = load_criteria(settings.criteria)
-    with nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
+    with epochs.held(settings), nullcontext(engine) if engine else LocalEngine(settings.workers) as running:
+        key = epochs.key_of(settings, os.environ if environ is None else environ)
         context = Context(settings, loaded, key, as_of or yesterday(), running)
         context.lake.prepare()
         yield context

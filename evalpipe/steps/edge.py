@@ -96,7 +96,7 @@ def make_edge(
     """
     with TemporaryDirectory(prefix="evalpipe-edge-") as folder:
         own = replace(settings, home=Path(folder) / "home", tiers=Tiers(Tier.VECTORS), assignments="")
-        with open_context(own, environ={ENVIRONMENT_NAME: key.secret.hex()}) as context:
+        with open_context(own, environ={ENVIRONMENT_NAME: ",".join(secret.hex() for secret in key.chain)}) as context:
             landed = land(context, named, undated_as=undated_as)
             inputs = context.landing.day_inputs()
             for step in (make_raw, make_masked):

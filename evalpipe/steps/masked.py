@@ -21,13 +21,13 @@ from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import tiers
+from evalpipe.steps import rescan, tiers
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.tighten import tighten
-from evalpipe.steps.withdrawal import withdraw
-from evalpipe.store.lake import stage_part
+from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.plan import SIGNALS_READ
 from evalpipe.store.winners import DayInput
 
 
@@ -47,6 +47,9 @@ class _Task:
     label: str
     n_bytes: int
     consent: pl.DataFrame
+    # Of a day that lives on without raw text: its parts are masked ones, and these sessions lose theirs.
+    is_rescan: bool = False
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +75,28 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     tighten(context)
     plan = context.mask_plan
 
+    sealed: dict[date, Manifest] = {}
+
     def tasks_of(day: date) -> list[_Task]:
-        manifest = context.lookup("raw", day)
+        manifest, made = context.lookup("raw", day), context.lookup("masked", day)
         folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
+        if made is not None and rescan.is_sealed(context, day):
+            sealed[day] = made
+            return _rescan_tasks(context, made, folder)
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
         stats: dict[str, Any] = {"leak": _merge([out.leak for out in outs]), "parts": len(outs)}
+        stats |= _rule_sets(context, day, sealed.get(day))
         if not stats["leak"]["passed"]:
             raise EvalpipeError("LEAK_FOUND", f"day {day}: {stats['leak']['findings']}", where="masked")
         staged = [part for out in outs for part in out.staged]
-        redactions = [out.redactions for out in outs if not out.redactions.is_empty()]
-        if redactions:
-            folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
-            staged.append(stage_part("masked.redactions", _sum(pl.concat(redactions)), folder, "all"))
+        found = _sum(pl.concat([empty(TABLES["masked.redactions"]), *(out.redactions for out in outs)]))
+        audit = {"masked.redactions": found}
+        if day in sealed:
+            audit = rescan.with_earlier(context, sealed[day], found)
+        folder = context.lake.staging_folder(context.versions.slice_key("masked", day))
+        staged += stage_tables(audit, folder, "all")
         return Committed(staged, stats)
 
     result = run_days(
@@ -135,18 +146,53 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     ]
 
 
+def _rescan_tasks(context: Context, made: Manifest, folder: Path) -> list[_Task]:
+    gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
+    names = ("sessions", "steps", "files", "quarantine", "copies", "vectors")
+    has_vectors = bool(context.lake.paths("masked.vectors", [made]))
+    return [
+        _Task(
+            made.key.day,
+            *(parts.get(name) for name in names),
+            has_vectors,
+            context.mask_plan,
+            context.tier_plan,
+            folder,
+            f"{index:05d}",
+            n_bytes,
+            context.consent.clear(),
+            is_rescan=True,
+            gone=gone,
+        )
+        for index, (parts, n_bytes) in enumerate(rescan.pairs(context, made))
+    ]
+
+
+def _rule_sets(context: Context, day: date, sealed: Manifest | None) -> dict[str, Any]:
+    """What the manifest tells of the rules, so that later steps see when a change of them moved a signal."""
+    was = context.lookup("masked", day)
+    told: dict[str, Any] = {"ruleset": context.mask_plan.ruleset_digest()}
+    if was is not None and was.code_version != context.versions.code["masked"]:
+        told["masked_before"] = was.content_of(*SIGNALS_READ)
+    if sealed is not None:
+        told[rescan.RESCANNED] = int(sealed.stats.get(rescan.RESCANNED, 0)) + 1
+    return told
+
+
 def _kernel(task: _Task) -> _Out:
     """Mask one task's rows together with canaries, and check all of it before anything is committed."""
     plan = task.plan
     canaries = masking.plant_canaries(plan, task.day)
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
-    files = masking.mask_files(_with(task.files, canaries.files), plan)
-    quarantine = masking.mask_quarantine(_with(task.quarantine, canaries.quarantine), plan)
-    copies = masking.mask_copies(_with(task.copies, canaries.copies), plan)
+    files = masking.mask_files(_with(task, "files", canaries.files), plan)
+    quarantine = masking.mask_quarantine(_with(task, "quarantine", canaries.quarantine), plan)
+    copies = masking.mask_copies(_with(task, "copies", canaries.copies), plan)
     # Staged first, so that the check reads the very bytes that would be published.
     sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
-    steps, vectors = tiers.withhold(sessions, steps, _came(task, sessions), task.tiers)
+    vectors = _came(task, sessions)
+    if not task.is_rescan:  # which has the signals of all sessions without text already
+        steps, vectors = tiers.withhold(sessions, steps, vectors, task.tiers)
     tables = {
         "masked.sessions": sessions,
         "masked.steps": steps,
@@ -185,8 +231,11 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The task's sessions and steps, those without consent emptied of text. Canaries come after: a
     source that is withdrawn must not take the check with it.
     """
-    sessions = pl.read_parquet(task.sessions) if task.sessions else empty(TABLES["raw.sessions"])
-    steps = pl.read_parquet(task.steps) if task.steps else empty(TABLES["raw.steps"])
+    sessions, steps = (_read(task, name) for name in ("sessions", "steps"))
+    if task.is_rescan:
+        is_gone = pl.col("session_id").is_in(task.gone)
+        told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
+        return sessions.with_columns(consent=told), masking.without_text(steps, pl.Series(task.gone, dtype=pl.String))
     return masking.apply_consent(sessions, steps, task.consent)
 
 
@@ -201,8 +250,15 @@ def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
     return masking.mask_vectors(rows, task.plan).filter(~pl.col("session_id").is_in(gone.implode()))
 
 
-def _with(path: Path | None, canaries: pl.DataFrame) -> pl.DataFrame:
-    return canaries if path is None else pl.concat([pl.read_parquet(path), canaries])
+def _read(task: _Task, name: str) -> pl.DataFrame:
+    path: Path | None = getattr(task, name)
+    if path is None:
+        return empty(TABLES[f"raw.{name}"])
+    return rescan.as_raw(name, path) if task.is_rescan else pl.read_parquet(path)
+
+
+def _with(task: _Task, name: str, canaries: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([_read(task, name), canaries])
 
 
 def _merge(leaks: list[dict[str, Any]]) -> dict[str, Any]:

@@ -6,10 +6,12 @@ not belong here: what a signal is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -23,6 +25,8 @@ from evalpipe.store.manifest import STEP_TABLES, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
 from evalpipe.store.winners import DayInput
 
+#: Entry of a manifest's stats: what a change of the masking rules did to the counts of signals.
+MOVED = "moved_by_masking"
 _LATER = ("session_id", "user_id", "workspace", "started_at")
 
 
@@ -69,7 +73,8 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
         ]
 
     def finish(day: date, outs: list[_Out]) -> Committed:
-        return Committed([part for out in outs for part in out.staged], {"counts": total(out.counts for out in outs)})
+        staged = [part for out in outs for part in out.staged]
+        return Committed(staged, {"counts": total(out.counts for out in outs), **_moved(context, day, staged)})
 
     result = run_days(
         context,
@@ -83,6 +88,28 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
     )
     drop_withdrawn(context, "signals", [*result.held, *result.red])
     return result
+
+
+def _moved(context: Context, day: date, staged: list[StagedPart]) -> dict[str, Any]:
+    """Signals whose count a change of the masking rules moved, as [before, after] by signal.
+
+    A new rule breaks no series, so it must show where it takes away what a pattern would have found.
+    """
+    masked, was = context.lookup("masked", day), context.lookup("signals", day)
+    if masked is None or was is None or context.lake.damage(was):
+        return {}
+    if masked.stats.get("masked_before") != was.inputs.get("masked"):
+        return {}
+    names = ("signals.hard", "signals.semantic")
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for name in names:
+        before.update(context.lake.read(name, [was], ["signal"])["signal"])
+        for item in staged:
+            if item.part.table == name:
+                after.update(pl.read_parquet(item.path, columns=["signal"])["signal"])
+    kinds = sorted(before.keys() | after.keys())
+    return {MOVED: {kind: [before[kind], after[kind]] for kind in kinds if before[kind] != after[kind]}}
 
 
 def _extract(task: _Task) -> _Out:

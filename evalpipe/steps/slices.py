@@ -116,7 +116,7 @@ def run_days(
             result.absent.append(day)
             continue
         manifest = context.lookup(step, day)
-        if manifest is not None and not staleness(step, manifest, made_from, context.versions, context.lake.damage):
+        if manifest is not None and not staleness(step, manifest, made_from, context.versions, context.damage):
             result.fresh[day] = manifest
             rejections.clear(context.lake, day, step)
             continue

@@ -16,10 +16,12 @@ import polars as pl
 
 from evalpipe import signals, sources
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.contracts.tables import masked
+from evalpipe.contracts.tables import TABLES, masked
 from evalpipe.contracts.tiers import Tier, Tiers, withheld
 from evalpipe.contracts.vectors import PACKED, pack, unpack
 from evalpipe.criteria.model import ExtractionCriteria
+from evalpipe.masking.keys import MaskingKey
+from evalpipe.masking.rekeying import rekey_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,17 @@ def without_columns(steps: pl.DataFrame, sessions: pl.Series) -> pl.DataFrame:
     is_gone = pl.col("session_id").is_in(sessions.implode())
     gone = withheld(masked.STEPS, Tier.VECTORS)
     return steps.with_columns(pl.when(~is_gone).then(pl.col(name)).alias(name) for name in gone)
+
+
+def rekeyed(vectors: pl.DataFrame, old: MaskingKey, new: MaskingKey) -> pl.DataFrame:
+    """``masked.vectors`` under the next epoch of the key: what is packed moves like the tables it becomes."""
+    if vectors.is_empty():
+        return vectors
+    moved = [
+        pack({name: rekey_frame(TABLES[name], rows, old, new) for name, rows in unpack(same).items()}, str(version))
+        for (version,), same in vectors.group_by("extraction", maintain_order=True)
+    ]
+    return pl.concat(moved).sort(masked.VECTORS.sort)
 
 
 def opened(vectors: pl.DataFrame, version: str) -> dict[str, pl.DataFrame]:

@@ -52,7 +52,11 @@ def withdrawn_later(context: Context, day: date) -> pl.Series:
     kept = sessions.filter(pl.col("consent").fill_null("") != CONSENT_WITHDRAWN)
     # A user's token depends on the tenant, and a row without one holds in every tenant.
     raw = context.lookup("raw", day)
-    known = context.lake.read("raw.sessions", [raw], columns=["tenant"])["tenant"] if raw else none
+    known = (
+        context.lake.read("raw.sessions", [raw], columns=["tenant"])["tenant"]
+        if raw and not context.lake.damage(raw)
+        else none
+    )
     tenants = sorted({tenant or "" for tenant in [*known, *gone["tenant"], ""]})
     users, sources = set[str](), set[tuple[str, str | None]]()
     rekey = context.mask_plan.rekey

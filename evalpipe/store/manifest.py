@@ -30,6 +30,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "masked.copies",
         "masked.redactions",
         "masked.vectors",
+        "masked.rescans",
     ),
     "signals": (
         "signals.hard",

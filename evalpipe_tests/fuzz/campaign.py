@@ -85,6 +85,10 @@ def options_of(first: int) -> dict[str, Any]:
         options["max_record_bytes"] = choose.choice((1, 50, 300, 2000, 20_000))
     if choose.random() < 0.1:
         options["chunk_bytes"] = choose.choice((1, 100, 3000, 100_000))
+    if choose.random() < 0.2:
+        options |= {"held_bytes": choose.choice((1, 200, 5000)), "spool": scratch()}
+    if choose.random() < 0.05:
+        options["max_session_bytes"] = choose.choice((1, 400, 5000))
     return options
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evalpipe_tests.fuzz.judge import MARKER
-from evalpipe_tests.fuzz.values import IDS, TIMES, deep, odd, twice
+from evalpipe_tests.fuzz.values import IDS, TIMES, deep, odd, one_of, twice
 from evalpipe_tests.fuzz.words import word
 
 Records = list[Any]
@@ -80,17 +80,17 @@ def replace_value(records: Records, _: Records, choose: random.Random) -> Record
 
 def replace_time(records: Records, _: Records, choose: random.Random) -> Records:
     place = _pick(records, choose, lambda p, v: _named(_TIME_WORDS)(p, v) or (isinstance(v, str) and v[:3] == "202"))
-    return records if place is None else put(records, place, choose.choice(TIMES))
+    return records if place is None else put(records, place, one_of(TIMES, choose))
 
 
 def replace_all_times(records: Records, _: Records, choose: random.Random) -> Records:
-    new = choose.choice(TIMES)
+    new = one_of(TIMES, choose)
     return put_all(records, lambda _, v: new if isinstance(v, str) and v[:3] == "202" and choose.random() < 0.9 else v)
 
 
 def replace_id(records: Records, _: Records, choose: random.Random) -> Records:
     place = _pick(records, choose, _named(_ID_WORDS))
-    return records if place is None else put(records, place, choose.choice(IDS))
+    return records if place is None else put(records, place, one_of(IDS, choose))
 
 
 def equal_ids(records: Records, _: Records, choose: random.Random) -> Records:
@@ -207,7 +207,7 @@ def _changed(items: Records, other: Records, choose: random.Random) -> Records:
         items.insert(choose.randrange(len(items) + 1), odd(choose))
         return items
     if kind == 6:
-        return items[choose.randrange(len(items) + 1) :] + items[: choose.randrange(len(items) + 1)]
+        return copy.deepcopy(items[choose.randrange(len(items) + 1) :]) + items[: choose.randrange(len(items) + 1)]
     if kind == 7 and len(json.dumps(items)) < 3000:
         return [copy.deepcopy(item) for _ in range(choose.choice((5, 40))) for item in items]
     return items[: choose.randrange(len(items) + 1)]

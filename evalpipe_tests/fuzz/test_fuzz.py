@@ -5,6 +5,7 @@ A few of the inputs of the long run (``python -m evalpipe_tests.fuzz``), and wha
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalpipe_tests.fuzz.campaign import judge_numbers, run
+from evalpipe_tests.fuzz.edits import places, put
 from evalpipe_tests.fuzz.judge import judge
 from evalpipe_tests.fuzz.landing import find_fault
-from evalpipe_tests.fuzz.seeds import families
+from evalpipe_tests.fuzz.seeds import families, seeds
+from evalpipe_tests.fuzz.values import raw, written
 
 _ROUND = 35
 
@@ -38,6 +41,22 @@ def test_a_run_sums_up_every_input_of_every_family() -> None:
     assert outcome.faults == {}
     assert sum(told) == sum(found.n_inputs for found in outcome.sums.values())
     assert set(outcome.sums) == set(families())
+
+
+def test_any_field_may_nest_as_deep_as_a_log_may(tmp_path: Path) -> None:
+    """Python does not print lists of that depth: a reader that looked up ``str(value)`` stopped the landing."""
+    deep = raw("[" * 1015 + "]" * 1015)
+    paths: list[Path] = []
+    for seed in (seed for seed in seeds() if seed.form == "lines"):
+        for place, _ in places(seed.records[0]):
+            if 1 <= len(place) <= 2:
+                path = tmp_path / f"{len(paths)}.jsonl"
+                changed = put(copy.deepcopy(seed.records[0]), place, deep)
+                path.write_bytes(written([changed, *seed.records, changed], "lines"))
+                paths.append(path)
+    assert len(paths) > 500
+    for at in range(0, len(paths), 100):
+        assert [verdict.detail for verdict in judge(paths[at : at + 100]) if verdict.fault] == []
 
 
 _CLAUDE = families()["claude_code"][0].data

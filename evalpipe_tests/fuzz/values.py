@@ -6,6 +6,7 @@ a record they go (``edits.py``), or damage to bytes (``damage.py``).
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -63,6 +64,11 @@ _WRITTEN = (
 )  # fmt: skip
 
 
+def one_of(values: tuple[Any, ...], choose: random.Random) -> Any:
+    """One of the values, as a copy: edits change lists and objects in place."""
+    return copy.deepcopy(choose.choice(values))
+
+
 def raw(text: str) -> str:
     """A placeholder that :func:`written` replaces by this text, whatever it is."""
     return f"{_OPEN}{text.encode('utf-8', 'surrogatepass').hex()}{_CLOSE}"
@@ -89,9 +95,9 @@ def odd(choose: random.Random) -> Any:
     """Any odd value; may hold placeholders of :func:`raw`."""
     kind = choose.random()
     if kind < 0.45:
-        return choose.choice(PLAIN)
+        return one_of(PLAIN, choose)
     if kind < 0.6:
-        return choose.choice(TIMES)
+        return one_of(TIMES, choose)
     if kind < 0.75:
         return raw(choose.choice(_WRITTEN))
     if kind < 0.82:
@@ -104,13 +110,13 @@ def odd(choose: random.Random) -> Any:
         return choose.choice(("x", "é", "🎈", "\\", '"', "\n", "a.b[", "<", "`", "(")) * choose.choice(
             (300, 5000, 70_000)
         )
-    return f"{MARKER} {choose.choice(IDS)}"
+    return f"{MARKER} {one_of(IDS, choose)}"
 
 
 def odd_json(choose: random.Random, depth: int = 0) -> Any:
     """A small random value of plain JSON."""
     if depth > 3 or choose.random() < 0.5:
-        return choose.choice(PLAIN)
+        return one_of(PLAIN, choose)
     if choose.random() < 0.5:
         return [odd_json(choose, depth + 1) for _ in range(choose.randrange(4))]
     keys = ("role", "content", "type", "text", "id", "messages", "name", "arguments", "")

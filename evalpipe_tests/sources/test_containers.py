@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -95,6 +96,16 @@ def test_a_member_without_a_name_is_read_like_the_others(tmp_path: Path) -> None
         archive.writestr(zipfile.ZipInfo(""), "one")
         archive.writestr("b.txt", "two")
     assert members(path) == [("(damaged)", b"one", ""), ("b.txt", b"two", "")]
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_a_member_of_any_compression_that_is_damaged_stops_no_other_file(kind: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("log.jsonl", random.Random(1).randbytes(5000))
+    data = path.read_bytes()
+    path.write_bytes(data[:60] + b"\xff" * 20 + data[80:])
+    assert Read(path).codes == ["UNREADABLE_FILE"]
 
 
 def test_rows_of_parquet_are_read_as_lines(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from evalpipe.steps.analysis import make_analysis
 from evalpipe.steps.context import Context
 from evalpipe.steps.edge import EdgeResult, existing_key, make_edge
 from evalpipe.steps.land import land
+from evalpipe.steps.rotation import rotate
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe_tests.steps.test_tiers import signals_of, talk
 from evalpipe_tests.steps.world import AS_OF, DAY, make, opened, rows, session, write
@@ -262,6 +263,15 @@ def other_criteria(folder: Path) -> Any:
     path.write_text(text.replace("snippet_chars = 160", "snippet_chars = 80"))
     (folder / "evalpipe.toml").write_text(f'criteria = "{path}"\n')
     return opened(folder / "home")
+
+
+def test_the_key_of_a_home_with_edge_files_is_not_rotated(tmp_path: Path) -> None:
+    landed(tmp_path / "home", edge(tmp_path, talk(tmp_path, "a")))
+    settings = load(folder=tmp_path, environ={}, home=tmp_path / "home", workers=1)
+    with pytest.raises(EvalpipeError, match="EDGE_KEEPS_KEY"):
+        rotate(settings, {"EVALPIPE_KEY": f"{KEY},{'7a' * 32}"})
+    with opened(tmp_path / "home") as context:
+        assert not context.plan().stale
 
 
 def test_consent_withdrawn_after_the_file_came_takes_its_signals(tmp_path: Path) -> None:

@@ -65,16 +65,16 @@ COPIES = Table(
 REDACTIONS = Table(
     layer="masked",
     name="redactions",
-    grain="one row a source, field, entity and rule",
-    meaning="How often each masking rule fired, in counts only.",
-    sort=("source", "field", "entity", "subtype", "rule_id"),
+    grain="one row a source, field, entity, rule and rule set",
+    meaning="How often each masking rule fired, in counts only; text that was scanned again keeps the counts of both scans.",
+    sort=("source", "field", "entity", "subtype", "rule_id", "ruleset"),
     columns=(
         Column("source", S, "Reader that produced the text.", nullable=False, key=True),
         Column("field", S, "Field that was masked, such as steps.output.", nullable=False, key=True),
         Column("entity", S, "Entity, after Presidio's names; WITHHELD for fields over budget.", nullable=False, key=True),
         Column("subtype", S, "Kind of secret; empty otherwise.", nullable=False, key=True),
         Column("rule_id", S, "Rule that fired.", nullable=False, key=True),
-        Column("ruleset", S, "Digest of the rule set.", nullable=False),
+        Column("ruleset", S, "Digest of the rule set.", nullable=False, key=True),
         Column("key_epoch", S, "Epoch of the masking key; not the key.", nullable=False),
         Column("n_rows", I64, "Values that held at least one hit.", nullable=False, low=0),
         Column("n_hits", I64, "Spans replaced.", nullable=False, low=0),
@@ -92,4 +92,20 @@ VECTORS = Table(
     is_published=False,
 )
 
-TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS, VECTORS)
+RESCANS = Table(
+    layer="masked",
+    name="rescans",
+    grain="one row a re-scan, field and entity",
+    meaning="Days whose raw text was gone when the rules changed: what scanning the masked text again added.",
+    sort=("scan", "field", "entity"),
+    columns=(
+        Column("scan", I64, "Number of the re-scan of the slice, from 1.", nullable=False, key=True, low=1),
+        Column("field", S, "Field that was scanned.", nullable=False, key=True),
+        Column("entity", S, "Entity.", nullable=False, key=True),
+        Column("ruleset", S, "Digest of the rule set of the re-scan.", nullable=False),
+        Column("n_hits_before", I64, "Spans replaced before it.", nullable=False, low=0),
+        Column("n_hits_after", I64, "Spans replaced with it.", nullable=False, low=0),
+    ),
+)  # fmt: skip
+
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS, VECTORS, RESCANS)

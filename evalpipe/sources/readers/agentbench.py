@@ -24,6 +24,7 @@ from evalpipe.sources.readers.base import (
     digest_of,
     json_readers,
     row_reader,
+    word_of,
 )
 from evalpipe.sources.readers.openai_messages import is_message_list
 from evalpipe.sources.session import (
@@ -80,7 +81,7 @@ class AgentBenchParser(RowParser):
             return BAD_FIELD
         model = text_or_none(record.get("model")) or self._model
         index = record.get("index")
-        session = Session(SOURCE, f"{model}/{index}/{digest_of([model, record])}", SOURCE)
+        session = Session(SOURCE, f"{model}/{word_of(index)}/{digest_of([model, record])}", SOURCE)
         session.model, session.harness, session.scenario = model, SOURCE, self._scenario
         session.task_id = str(index) if type(index) in (int, str) else None
         session.trial = small_count(record.get("trial"))

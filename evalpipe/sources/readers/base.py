@@ -202,6 +202,11 @@ def user_of(folder: str | None) -> str | None:
     return match.group(1) if match else None
 
 
+def word_of(value: object) -> str:
+    """A plain value as text, for looking it up; empty for lists and objects, which nest deeper than Python prints."""
+    return "" if type(value) is dict or type(value) is list else str(value)
+
+
 def json_text(value: object) -> str | None:
     """Arguments as JSON text; text is kept as it is."""
     if value is None or type(value) is str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from evalpipe.sources.readers.base import Record, json_text
+from evalpipe.sources.readers.base import Record, json_text, word_of
 from evalpipe.sources.readers.resent import Items, Texts
 from evalpipe.sources.readers.span_values import loads_text, nest
 from evalpipe.sources.readers.values import text_of
@@ -111,7 +111,7 @@ def _of_dict(value: Record, role: str, depth: int) -> Iterator[Message]:
         value = nest(value)
     kwargs, kind = value.get("kwargs"), value.get("id")
     if value.get("type") == "constructor" and type(kwargs) is dict and type(kind) is list and kind:
-        value = {**kwargs, "role": kwargs.get("role") or str(kind[-1])}
+        value = {**kwargs, "role": kwargs.get("role") or word_of(kind[-1])}
     data = value.get("data")
     if type(data) is dict and type(value.get("type")) is str and "content" in data:
         value = {**data, "role": data.get("role") or value["type"]}

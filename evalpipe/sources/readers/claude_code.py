@@ -24,6 +24,7 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     user_of,
+    word_of,
 )
 from evalpipe.sources.readers.claude_lines import HANDLERS, SOURCE, ClaudeSession
 from evalpipe.sources.readers.claude_queue import DROPPED
@@ -137,7 +138,7 @@ def _describe(session: ClaudeSession, record: Record) -> None:
 
 
 def _recognise(record: Record) -> bool:
-    kind = str(record.get("type"))
+    kind = word_of(record.get("type"))
     if kind in HANDLERS:
         return type(record.get("sessionId")) is str
     return kind in ("file-history-snapshot", "summary") and ("messageId" in record or "leafUuid" in record)

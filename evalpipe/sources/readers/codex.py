@@ -18,6 +18,7 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     user_of,
+    word_of,
 )
 from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession
 from evalpipe.sources.session import ERROR, MODEL, Session, text_or_none
@@ -104,7 +105,7 @@ class CodexParser(Parser):
 
 
 def _recognise(record: Record) -> bool:
-    if str(record.get("type")) in _ENVELOPES:
+    if word_of(record.get("type")) in _ENVELOPES:
         return type(record.get("payload")) is dict
     is_header = "id" in record and "timestamp" in record and "type" not in record
     return is_header and ("git" in record or "instructions" in record)

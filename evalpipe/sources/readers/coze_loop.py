@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers
+from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.span_attributes import agent_name, result
 from evalpipe.sources.readers.span_usage import usage
@@ -55,7 +55,7 @@ class CozeLoopParser(SpanParser):
         spans: dict[str, Span] = {}
         for agent in listed:
             for step in _of(agent, "steps") or []:
-                span = _span(step, trace_id, str(_of(step, "type")), _id(agent, "id"))
+                span = _span(step, trace_id, word_of(_of(step, "type")), _id(agent, "id"))
                 spans.setdefault(span.span_id, span)
             # A sub-agent stood among the steps of the one that started it already.
             span = _span(agent, trace_id, "agent", None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evalpipe.sources.readers.base import Record, block_text, json_text
+from evalpipe.sources.readers.base import Record, block_text, json_text, word_of
 from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
     END,
@@ -72,13 +72,13 @@ def _walk(events: object, outer: tuple[str, ...], found: Events, depth: int) -> 
             if (at := normal_time(event.get(name))) is not None:
                 found.times.append(at)
         if kind == "span_begin":
-            span = str(event.get("id"))
-            above, is_grading = spans.get(str(event.get("parent_id")), (outer, False))
-            spans[span] = (*above, span), is_grading or str(event.get("type")) in _GRADERS
+            span = word_of(event.get("id"))
+            above, is_grading = spans.get(word_of(event.get("parent_id")), (outer, False))
+            spans[span] = (*above, span), is_grading or word_of(event.get("type")) in _GRADERS
         elif kind == "step":
             _step(event, stack)
         elif kind in ("model", "tool"):
-            path, is_grading = spans.get(str(event.get("span_id")), (outer, False))
+            path, is_grading = spans.get(word_of(event.get("span_id")), (outer, False))
             if is_grading or any(grading for _, grading in stack):
                 continue
             (found.models if kind == "model" else found.tools).append((event, path))
@@ -89,7 +89,7 @@ def _walk(events: object, outer: tuple[str, ...], found: Events, depth: int) -> 
 
 def _step(event: Record, stack: list[tuple[str, bool]]) -> None:
     if event.get("action") == "begin":
-        stack.append((str(event.get("name")), str(event.get("type")) in _GRADERS))
+        stack.append((word_of(event.get("name")), word_of(event.get("type")) in _GRADERS))
     elif stack:
         stack.pop()
 
@@ -217,5 +217,5 @@ def tool_event_row(event: Record, parent: str | None) -> Row:
 def put_error(row: Row, error: object) -> None:
     """Put a tool error, an object with type and message, into its step."""
     if type(error) is dict:
-        row[IS_ERROR], row[ERROR] = True, _ERRORS.get(str(error.get("type")), "tool_error")
+        row[IS_ERROR], row[ERROR] = True, _ERRORS.get(word_of(error.get("type")), "tool_error")
         row[OUTPUT] = row[OUTPUT] or text_or_none(error.get("message"))

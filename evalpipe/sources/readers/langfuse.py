@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, NOT_A_RECORD, Reader, Record, json_readers
+from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, NOT_A_RECORD, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
 from evalpipe.sources.readers.span_attributes import agent_name, fill, result
@@ -149,7 +149,7 @@ def _observation(record: Record, trace_id: str | None) -> Span:
     span = Span(span_id, trace_id or text_of(get("trace_id")) or span_id, "chain")
     attributes = {key.removeprefix("attributes."): v for key, v in flat.items() if key.startswith("attributes.")}
     fill(span, attributes)
-    span.kind = _KINDS.get(str(get("type")).upper(), "chain")
+    span.kind = _KINDS.get(word_of(get("type")).upper(), "chain")
     span.parent_id = text_of(known(get("parent_observation_id")))
     span.name = text_of(get("name"))
     span.start, span.end = any_time(get("start_time")), any_time(get("end_time"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers
+from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
 from evalpipe.sources.readers.span_attributes import agent_name, fill
@@ -124,7 +124,7 @@ def _trace(root: Span, info: Record) -> None:
 def _texts(value: Any) -> dict[str, Any]:
     """Metadata or tags: an object, or the older list of keys and values."""
     if type(value) is list:
-        return {str(item.get("key")): item.get("value") for item in value if type(item) is dict}
+        return {word_of(item.get("key")): item.get("value") for item in value if type(item) is dict}
     return {key: member for key, member in value.items() if type(member) is str} if type(value) is dict else {}
 
 

@@ -20,6 +20,7 @@ from evalpipe.sources.readers.base import (
     digest_of,
     json_readers,
     json_text,
+    word_of,
 )
 from evalpipe.sources.readers.chat_rows import is_role, tool_names
 from evalpipe.sources.readers.gathering import GatheringParser
@@ -144,7 +145,7 @@ def _call(item: Record, kind: str) -> list[Record]:
     if kind in _HOSTED and item.get("status") != "in_progress":
         error = item.get("error")
         result: Record = {"role": "tool", "tool_call_id": call_id, "content": json_text(item.get(_HOSTED[kind]))}
-        if error or str(item.get("status")) in ("failed", "incomplete"):
+        if error or word_of(item.get("status")) in ("failed", "incomplete"):
             result["error"] = error if type(error) is dict else {"message": json_text(error)}
         messages.append(result)
     return messages
@@ -155,7 +156,7 @@ def _recognise(record: Record) -> bool:
     items = [item for item in output if type(item) is dict] if type(output) is list else []
     if record.get("object") == "response" and type(output) is list:
         return True
-    return "input" in record and bool(items) and all(str(item.get("type")) in _ITEM_TYPES for item in items[:3])
+    return "input" in record and bool(items) and all(word_of(item.get("type")) in _ITEM_TYPES for item in items[:3])
 
 
 READERS = json_readers(Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=ResponsesParser))

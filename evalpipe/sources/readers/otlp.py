@@ -20,6 +20,7 @@ from evalpipe.sources.readers.base import (
     Reader,
     Record,
     json_readers,
+    word_of,
 )
 from evalpipe.sources.readers.span_attributes import add_events, fill
 from evalpipe.sources.readers.span_values import any_time, known, number_of
@@ -152,7 +153,7 @@ def _plain(value: Any, depth: int) -> Any:
         if name == "kvlistValue":
             pairs = inner.get("values") if type(inner) is dict else None
             listed = [pair for pair in pairs if type(pair) is dict] if type(pairs) is list else []
-            return {str(pair.get("key")): _plain(pair.get("value"), depth + 1) for pair in listed}
+            return {word_of(pair.get("key")): _plain(pair.get("value"), depth + 1) for pair in listed}
         if name == "intValue":
             return number_of(inner)
         if name in ("stringValue", "boolValue", "doubleValue", "bytesValue"):

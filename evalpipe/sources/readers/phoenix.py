@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers
+from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.span_attributes import fill
 from evalpipe.sources.readers.span_values import any_time, flatten, known, loads_text
 from evalpipe.sources.readers.spans import Span, SpanParser
@@ -43,7 +43,7 @@ class PhoenixParser(SpanParser):
         span_id = _id(record, context, "span_id") or content_id(record)
         status = record.get("status")
         status = status if type(status) is dict else {}
-        code = str(known(record.get("status_code")) or status.get("status_code") or "").upper()
+        code = word_of(known(record.get("status_code")) or status.get("status_code") or "").upper()
         span = Span(
             span_id,
             _id(record, context, "trace_id") or span_id,

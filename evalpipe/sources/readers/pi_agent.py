@@ -26,6 +26,7 @@ from evalpipe.sources.readers.base import (
     block_text,
     json_text,
     user_of,
+    word_of,
 )
 from evalpipe.sources.readers.values import (
     add_cost,
@@ -138,7 +139,7 @@ def _message(entry: Record, session: PiSession, key: str, at: str | None) -> str
     message = entry.get("message")
     if type(message) is not dict:
         return BAD_FIELD
-    handler = _ROLES.get(str(message.get("role")))
+    handler = _ROLES.get(word_of(message.get("role")))
     if handler is None:
         return NOT_A_RECORD
     at = at or normal_time(message.get("timestamp"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from evalpipe.sources.readers.base import Record
+from evalpipe.sources.readers.base import Record, word_of
 from evalpipe.sources.readers.chat import Message, read_messages
 from evalpipe.sources.readers.span_usage import tool_names, usage
 from evalpipe.sources.readers.span_values import as_json, flatten, known, listed, loads_text, number_of
@@ -255,7 +255,7 @@ def add_events(span: Span, events: list[Any]) -> None:
         inside = event.get("attributes") if type(event) is dict else None
         if type(inside) is not dict:
             continue
-        flat, name = flatten(inside), str(event.get("name"))
+        flat, name = flatten(inside), word_of(event.get("name"))
         if name == "exception":
             kind, text = text_of(flat.get("exception.type")), text_of(flat.get("exception.message"))
             span.error_text = ": ".join([part for part in (kind, text) if part]) or None

@@ -19,6 +19,7 @@ from evalpipe.sources.readers.base import (
     Parser,
     Reader,
     Record,
+    word_of,
 )
 from evalpipe.sources.readers.openai_messages import add_messages, content_key, is_message_list
 from evalpipe.sources.readers.tau_bench import DOMAINS, success
@@ -75,7 +76,9 @@ class Tau2Parser(Parser):
         session_id = record.get("id")
         if type(session_id) is not str or not _UUID.fullmatch(session_id):
             # Not unique beyond its run, so what was said makes it so.
-            session_id = f"{session_id}/{task}/{0 if trial is None else trial}/{content_key(messages)}"
+            session_id = (
+                f"{word_of(session_id)}/{word_of(task)}/{0 if trial is None else trial}/{content_key(messages)}"
+            )
         session = Session(SOURCE, session_id, self._agent)
         session.model, session.scenario, session.harness = self._model, self._domain, SOURCE
         session.task_id = str(task) if type(task) in (int, str) else None
