@@ -246,8 +246,8 @@ def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
     came = pl.read_parquet(task.sessions, columns=["session_id", "consent"]) if task.sessions else sessions
     # What had no consent beside the agent was extracted from no text.
     gone = sessions.filter(is_gone & ~pl.col("session_id").is_in(came.filter(is_gone)["session_id"].implode()))
-    gone = gone["session_id"]
-    return masking.mask_vectors(rows, task.plan).filter(~pl.col("session_id").is_in(gone.implode()))
+    is_kept = ~pl.col("session_id").is_in(gone["session_id"].implode())
+    return masking.mask_vectors(rows, task.plan).filter(is_kept)
 
 
 def _read(task: _Task, name: str) -> pl.DataFrame:

@@ -7,7 +7,7 @@ not belong here: what a signal is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -65,7 +65,7 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
         sessions = context.lake.paths("masked.sessions", [manifest])
         steps = context.lake.paths("masked.steps", [manifest])
         # Where one part of a day has vectors, all have.
-        vectors = context.lake.paths("masked.vectors", [manifest]) or [None] * len(sessions)
+        vectors: Sequence[Path | None] = context.lake.paths("masked.vectors", [manifest]) or [None] * len(sessions)
         extraction, version = context.criteria.extraction, context.versions.code["signals"]
         return [
             _Task(a, b, c, extraction, version, folder, f"{index:05d}", b.stat().st_size * 6)
