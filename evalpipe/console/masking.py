@@ -67,8 +67,11 @@ def mask_rows(plan: MaskPlan, source: str, out: Path | None, form: RowForm) -> N
         form: What rows look like.
 
     Raises:
-        EvalpipeError: ``ROWS_REFUSED`` after all other rows are written.
+        EvalpipeError: ``ROWS_REFUSED`` after all other rows are written, ``BAD_ARGUMENT`` if the output is the input.
     """
+    if out is not None and source != STDIN and out.exists() and Path(source).exists() and out.samefile(source):
+        # A row that is refused would be lost with the input.
+        raise EvalpipeError("BAD_ARGUMENT", "the output is the input.", where=str(out), fix="Name another file.")
     masker = RowMasker(plan, form)
     refused: Counter[str] = Counter()
     n_rows = 0

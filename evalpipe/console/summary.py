@@ -43,6 +43,7 @@ ORDER BY format
 #: A session that other copies were read of is one session; this says how many copies, and why.
 _COPIES = """
 SELECT CASE rule WHEN 'same_session' THEN 'a larger copy under the same id'
+                 WHEN 'merged' THEN 'together with other parts of the session'
                  WHEN 'same_id' THEN 'the same id in ' || counted_source
                  ELSE 'the same words at the same time in ' || counted_source END AS counted_by,
        source AS format, n_copies AS copies, n_sessions AS sessions

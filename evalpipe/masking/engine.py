@@ -33,6 +33,10 @@ _END = (-1, b"")
 _BUDGET_FLOOR = 2_000
 _BYTES_PER_HIT = 32
 WITHHELD = "WITHHELD"
+#: Segments of paths in arguments (``arguments``) are pseudonyms that no rule makes.
+PATH = "PATH"
+#: Any token, of this key or another.
+TOKEN_IN_TEXT = re.compile(r"<[A-Z][A-Z0-9_]*(?::[^<>\s]{1,80}){0,2}>")
 #: Rule numbers from here on name no rule of the file: the entity is ``pseudonymised[rule - base]``.
 DICTIONARY, FOREIGN, NER = 1 << 20, 1 << 21, 1 << 22
 DICTIONARY_ID, FOREIGN_ID, NER_ID = "session.dictionary", "token.foreign", "ner.model"
@@ -79,7 +83,7 @@ class Engine:
             [(index, check_of(ruleset.rules[index], anchor.pattern, self.facts)) for index in owners]
             for anchor, owners in zip(self.table.anchors, self.table.owners, strict=True)
         ]
-        self.pseudonymised = tuple(sorted({r.entity for r in ruleset.rules if r.action == "pseudonymise"}))
+        self.pseudonymised = tuple(sorted({r.entity for r in ruleset.rules if r.action == "pseudonymise"} | {PATH}))
         self._names = [(r.entity, r.subtype, r.id, r.action) for r in ruleset.rules]
         masked = "|".join(sorted({r.entity for r in ruleset.rules if r.action == "mask"} | {WITHHELD}))
         self._token = re.compile(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evalpipe.contracts.model import Kind, Sensitivity, Table
 from evalpipe.contracts.tables import masked, raw
-from evalpipe.masking import dictionary
+from evalpipe.masking import arguments, dictionary
 from evalpipe.masking.decode import is_json, looks_like_json
 from evalpipe.masking.engine import NER_ID, Span
 from evalpipe.masking.ner import NerPass
@@ -61,6 +61,9 @@ def mask_part(sessions: pl.DataFrame, steps: pl.DataFrame, plan: MaskPlan) -> Ma
     if plan.ner:
         _ask_model(texts, plan, steps_context, counts)
     masked_texts = {column.name: column.rewrite(plan, steps_context, terms, counts) for column in texts}
+    named = steps.select("name").with_columns(masked_texts.values())
+    named = arguments.apply(named, steps_context, plan, counts.add)
+    masked_texts = {name: named[name] for name in masked_texts}
     out_steps = apply_policy(steps, raw.STEPS, masked.STEPS, steps_context, plan, counts, masked_texts)
     session_context = sessions.select("session_id", "source", pl.col("tenant").fill_null(""))
     out_sessions = apply_policy(sessions, raw.SESSIONS, masked.SESSIONS, session_context, plan, counts, {})

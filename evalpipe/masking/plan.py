@@ -148,7 +148,11 @@ class MaskPlan:
         if span.rule >= FOREIGN and (own := _EARLIER.fullmatch(span.canonical)) and own[1] in self.key.earlier:
             # A pseudonym of our own before a rotation is the same person after it.
             return f"<{entity}:{self.key.epoch}:{self.key.forward(own[1], own[2])}>".encode()
-        return f"<{entity}:{self.key.epoch}:{_letters(self.key, tenant, entity, span.canonical)}>".encode()
+        return self.pseudonym(entity, span.canonical, tenant).encode()
+
+    def pseudonym(self, entity: str, canonical: str, tenant: str) -> str:
+        """The pseudonym of a value in its canonical form."""
+        return f"<{entity}:{self.key.epoch}:{_letters(self.key, tenant, entity, canonical)}>"
 
     def withheld(self, why: str, n_bytes: int, *, document: bool) -> tuple[bytes, list[Hit]]:
         """The token of a field that is not shown at all, and its count."""

@@ -6,6 +6,7 @@ Belongs here: what becomes of one row and its fields. Does not belong here: file
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
@@ -165,6 +166,8 @@ def lines(file: IO[bytes], max_bytes: int) -> Iterator[tuple[int, bytes, int]]:
     while line := file.readline(max_bytes + 1):
         number += 1
         size = len(line)
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
         while not line.endswith(b"\n") and len(line) > max_bytes:
             more = file.readline(1_000_000)
             size += len(more)

@@ -88,6 +88,7 @@ class Ruleset:
     words: dict[str, frozenset[str]] = field(repr=False)
     plans: dict[str, Any] = field(repr=False)
     fields: dict[str, dict[str, str]] = field(repr=False)
+    arguments: dict[str, Any] = field(repr=False)
     digest: str
 
 
@@ -127,6 +128,7 @@ def load_ruleset(folder: Path) -> Ruleset:
         words=words,
         plans=documents.get("numbers_plans.toml", {}),
         fields=documents.get("fields.toml", {}),
+        arguments=documents.get("arguments.toml", {}),
         digest=hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest(),
     )
 

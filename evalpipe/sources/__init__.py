@@ -17,6 +17,7 @@ from evalpipe.sources.discover import (
     unread_object,
 )
 from evalpipe.sources.edge import welcome
+from evalpipe.sources.joining import Part, join_parts
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.named import Source
 from evalpipe.sources.parse import parse_batch
@@ -28,6 +29,7 @@ __all__ = [
     "Chunk",
     "Found",
     "Likeness",
+    "Part",
     "ReadOptions",
     "Source",
     "SourceFile",
@@ -37,6 +39,7 @@ __all__ = [
     "discover",
     "fingerprint",
     "is_unread",
+    "join_parts",
     "parse_batch",
     "plan_batches",
     "reader_versions",

@@ -17,12 +17,13 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
 from evalpipe.sources.said import said_digest
-from evalpipe.sources.session import END, SLOTS, START, Session, summarise
-from evalpipe.sources.times import time_column
+from evalpipe.sources.session import END, SLOTS, START, Row, Session, summarise
+from evalpipe.sources.times import parse_time, time_column
 
 _DAY = {"day": pl.Date()}
 _COPY = {**_DAY, "copy": pl.Int32()}
-_SESSIONS = pl.Schema({**_COPY, "said_digest": pl.String(), "extraction": pl.String(), **polars_schema(raw.SESSIONS)})
+_KNOWN = {"said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String()}
+_SESSIONS = pl.Schema({**_COPY, **_KNOWN, **polars_schema(raw.SESSIONS)})
 _STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
 _QUARANTINE = pl.Schema({**_DAY, **polars_schema(raw.QUARANTINE)})
 _FILES = pl.Schema({**_DAY, **polars_schema(raw.FILES)})
@@ -41,6 +42,7 @@ class _Copy:
     rank: tuple[int, str, str]
     day: date
     said_digest: str | None
+    first_step_at: datetime | None
     values: tuple[Any, ...]
     first_row: int
 
@@ -90,7 +92,7 @@ class ChunkBuilder:
             facts["n_turns"], len(session.rows), facts["n_tool_calls"], session.n_messages, *facts["tokens"],
             session.cost_usd, facts["content_digest"],
         )  # fmt: skip
-        copy = _Copy(rank, start.date(), said_digest(session.rows), values, self._n_rows)
+        copy = _Copy(rank, start.date(), said_digest(session.rows), _first(session.rows), values, self._n_rows)
         self._copies.setdefault(session.session_id, []).append(copy)
         self._n_rows += len(session.rows)
         self._flat += chain.from_iterable(session.rows)
@@ -130,7 +132,9 @@ class ChunkBuilder:
             for session_id in sorted(self._copies)
             for number, copy in enumerate(sorted(self._copies[session_id], key=lambda copy: copy.rank))
         ]
-        sessions = _sessions([(copy.day, number, copy.said_digest, None, *copy.values) for number, copy in copies])
+        sessions = _sessions(
+            [(copy.day, number, copy.said_digest, copy.first_step_at, None, *copy.values) for number, copy in copies]
+        )
         ready = _numbered(self._ready)
         chunk = Chunk(
             pl.concat([sessions, ready.select(list(_SESSIONS))]).sort("session_id", maintain_order=True),
@@ -143,6 +147,12 @@ class ChunkBuilder:
         self._pieces, self._n_rows = [], 0
         self.n_bytes = 0
         return chunk
+
+
+def _first(rows: list[Row]) -> datetime | None:
+    """When the first step of a session began, or came back; not when a header says that it did."""
+    started = min(filter(None, (row[START] or row[END] for row in rows)), default=None)
+    return None if started is None else parse_time(started)
 
 
 def _sessions(values: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -226,7 +226,11 @@ def _frame(lines: list[_Line], extraction: str, file_id: str) -> pl.DataFrame:
     conform(raw.SESSIONS, sessions.drop("said_digest"))
     if packed.height != sessions.height:
         raise ValueError("not one row of features for every session")
-    return sessions.join(packed, on="session_id").with_columns(day=pl.col("started_at").dt.date())
+    # Without steps, a session is no part of one that lies in several files.
+    no_step = pl.lit(None, pl.Datetime("us", "UTC"))
+    return sessions.join(packed, on="session_id").with_columns(
+        day=pl.col("started_at").dt.date(), first_step_at=no_step
+    )
 
 
 def _balance(record: Mapping[str, Any], ledger: Ledger) -> tuple[date, tuple[Any, ...]]:

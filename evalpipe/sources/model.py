@@ -89,8 +89,8 @@ class Chunk:
 
     Each has one more, leading column ``day``. A session is whole in one chunk; sessions, steps and
     vectors bear ``copy`` before their own columns, which numbers the copies of a session in the chunk;
-    sessions bear ``said_digest``, and ``extraction`` where they come from an edge file. Which copy counts
-    is decided by whoever joins chunks.
+    sessions bear ``said_digest``, ``first_step_at``, and ``extraction`` where they come from an edge
+    file. Which copy counts is decided by whoever joins chunks.
     """
 
     sessions: pl.DataFrame

@@ -151,14 +151,18 @@ def _marks(context: Context, inputs: Mapping[date, DayInput]) -> pl.DataFrame:
         for day, item in inputs.items() for stem, chosen in item.winners.items() for session_id, copy in chosen
     ]  # fmt: skip
     schema = {"day": pl.Date, "stem": pl.String, "session_id": pl.String, "copy": pl.Int32}
-    rows = context.landing.copies().join(pl.DataFrame(picks, schema=schema, orient="row"), on=list(schema))
-    columns = ("session_id", "said_digest", "content_digest", "extraction")
-    out = [
-        # What came from an edge file is keyed already.
-        (context.mask_plan.rekey("s", session_id), *((mark and context.keyed(mark)) if made is None else mark
-                                                     for mark in (said, content)))
-        for session_id, said, content, made in rows.select(columns).iter_rows()
-    ]  # fmt: skip
+    chosen = context.landing.copies().join(pl.DataFrame(picks, schema=schema, orient="row"), on=list(schema))
+    raw = context.lake.manifests("raw")
+    # What came from an edge file is keyed already.
+    keyed = set(context.lake.read("raw.vectors", raw, columns=["session_id"])["session_id"])
+    # Of a session in parts nobody has read what was said in all of it, so it is not among the copies.
+    rows = context.lake.read("raw.sessions", raw, columns=["session_id", "content_digest"]).join(
+        chosen.select("session_id", "said_digest"), on="session_id", how="left"
+    )
+    out = []
+    for session_id, content, said in rows.select("session_id", "content_digest", "said_digest").iter_rows():
+        marks = [mark if mark is None or session_id in keyed else context.keyed(mark) for mark in (said, content)]
+        out.append((context.mask_plan.rekey("s", session_id), *marks))
     return pl.DataFrame(out, schema=dict.fromkeys(("session_id", "said", "digest"), pl.String), orient="row")
 
 

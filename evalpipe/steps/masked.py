@@ -39,7 +39,7 @@ class _Task:
     files: Path | None
     quarantine: Path | None
     copies: Path | None
-    vectors: Path | None
+    vectors: tuple[Path, ...]
     has_vectors: bool
     plan: MaskPlan
     tiers: tiers.TierPlan
@@ -118,10 +118,11 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     lake = context.lake
     pairs = {
         name: dict(enumerate(lake.paths(f"raw.{name}", [manifest])))
-        for name in ("sessions", "steps", "quarantine", "files", "copies", "vectors")
+        for name in ("sessions", "steps", "quarantine", "files", "copies")
     }
+    vectors = tuple(lake.paths("raw.vectors", [manifest]))
     # Parts of a day are paired by position, so all of them have vectors or none has.
-    has_vectors = manifest.rows("raw.vectors") > 0 or bool(context.tier_inputs(day))
+    has_vectors = bool(vectors) or bool(context.tier_inputs(day))
     consent = context.consent_for(manifest)
     sizes = [part.n_bytes for part in manifest.parts if part.table == "raw.steps"]
     n_tasks = max((len(items) for items in pairs.values()), default=0)
@@ -133,7 +134,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
             pairs["files"].get(index),
             pairs["quarantine"].get(index),
             pairs["copies"].get(index),
-            pairs["vectors"].get(index),
+            vectors,
             has_vectors,
             plan,
             context.tier_plan,
@@ -148,13 +149,17 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
 
 def _rescan_tasks(context: Context, made: Manifest, folder: Path) -> list[_Task]:
     gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
-    names = ("sessions", "steps", "files", "quarantine", "copies", "vectors")
-    has_vectors = bool(context.lake.paths("masked.vectors", [made]))
+    vectors = tuple(context.lake.paths("masked.vectors", [made]))
     return [
         _Task(
             made.key.day,
-            *(parts.get(name) for name in names),
-            has_vectors,
+            parts.get("sessions"),
+            parts.get("steps"),
+            parts.get("files"),
+            parts.get("quarantine"),
+            parts.get("copies"),
+            vectors,
+            bool(vectors),
             context.mask_plan,
             context.tier_plan,
             folder,
@@ -241,7 +246,9 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
     """Signals of sessions that came without text. With its consent, a session loses them."""
-    rows = pl.read_parquet(task.vectors) if task.vectors else empty(TABLES["raw.vectors"])
+    # Few parts of a raw slice hold any, so they are not paired with those of sessions.
+    is_mine = pl.col("session_id").is_in(sessions["session_id"].implode())
+    rows = pl.concat([empty(TABLES["raw.vectors"]), *(pl.read_parquet(path).filter(is_mine) for path in task.vectors)])
     is_gone = pl.col("consent") == CONSENT_WITHDRAWN
     came = pl.read_parquet(task.sessions, columns=["session_id", "consent"]) if task.sessions else sessions
     # What had no consent beside the agent was extracted from no text.

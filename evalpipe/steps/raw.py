@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from evalpipe import sources
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import polars_schema
@@ -20,7 +21,13 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
+from evalpipe.store.parts import Joined
 from evalpipe.store.winners import CopyRow, DayInput, Pick
+
+_TEXT = ("sessions", "steps")
+
+#: Sessions in parts that are made together.
+_WHOLES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class _Task:
     folder: Path
     label: str
     n_bytes: int
+    joined: tuple[Joined, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
     def tasks_of(day: date) -> list[_Task]:
         item = inputs[day]
         folder = context.lake.staging_folder(context.versions.slice_key("raw", day))
+        groups = [(group, ()) for group in group_stems(item, context.settings.part_bytes)]
+        wholes = [((), item.joined[at : at + _WHOLES]) for at in range(0, len(item.joined), _WHOLES)]
         return [
             _Task(
                 context.settings.landing,
@@ -75,8 +85,9 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 folder,
                 f"{index:05d}",
                 sum(item.n_text_bytes[stem] for stem in group),
+                joined,
             )
-            for index, group in enumerate(group_stems(item, context.settings.part_bytes))
+            for index, (group, joined) in enumerate([*groups, *wholes])
         ]
 
     return run_days(
@@ -92,7 +103,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
 
 
 def _kernel(task: _Task) -> _Out:
-    tables = {f"raw.{name}": _collect(task, name) for name in LANDED}
+    tables = {f"raw.{name}": _collect(task, name) for name in LANDED} | _wholes(task)
     tables["raw.copies"] = pl.DataFrame(list(task.copies), schema=polars_schema(TABLES["raw.copies"]), orient="row")
     # Sessions without steps still get a steps part: masking pairs the two by position.
     keep = ("raw.steps",) if not tables["raw.sessions"].is_empty() else ()
@@ -114,10 +125,7 @@ def _collect(task: _Task, name: str) -> pl.DataFrame:
         wanted = part.sessions if column == "session_id" else part.files
         if not wanted or not part.rows.get(name):
             continue
-        try:
-            data = pl.read_parquet(task.root / f"day={task.day}" / f"{part.stem}.{name}.parquet")
-        except FileNotFoundError:
-            raise _expired(task, part.stem, name) from None
+        data = _landed(task, task.day, part.stem, name)
         frames.append(
             _picked(data, part.sessions, name)
             if column == "session_id"
@@ -126,21 +134,56 @@ def _collect(task: _Task, name: str) -> pl.DataFrame:
     return pl.concat(frames) if frames else render.empty(contract)
 
 
+def _wholes(task: _Task) -> dict[str, pl.DataFrame]:
+    """Sessions that are made of parts; nothing for a task that has none."""
+    if not task.joined:
+        return {}
+    wanted = pl.col("session_id").is_in([one.session_id for one in task.joined])
+    held = {
+        # Of a part that holds many sessions only those few are held.
+        (day, stem, name): _landed(task, day, stem, name, wanted)
+        for day, stem in sorted({place[:2] for one in task.joined for place in one.places})
+        for name in _TEXT
+    }
+    chunk = sources.join_parts(
+        [
+            (
+                [
+                    sources.Part(*(_picked(held[day, stem, name], ((one.session_id, copy),), name) for name in _TEXT))
+                    for day, stem, copy in one.places
+                ],
+                one.n_messages,
+            )
+            for one in task.joined
+        ]
+    )
+    wholes = {"raw.sessions": chunk.sessions, "raw.steps": chunk.steps}
+    return {name: render.conform(TABLES[name], data.select(TABLES[name].names)) for name, data in wholes.items()}
+
+
 def _picked(data: pl.DataFrame, picks: tuple[Pick, ...], name: str) -> pl.DataFrame:
     """Rows of the copies that count, without the columns that told copies apart."""
     if "copy" not in data.columns:  # landed when a part held one copy of a session
         return data.filter(pl.col("session_id").is_in([session_id for session_id, _ in picks]))
     wanted = pl.DataFrame(list(picks), schema={"session_id": pl.String(), "copy": pl.Int32()}, orient="row")
     rows = data.join(wanted, on=["session_id", "copy"], how="semi", maintain_order="left")
-    return rows.drop(LANDED_ONLY[name], strict=False)
+    return rows.drop(LANDED_ONLY[name], strict=False)  # what is noted beside the rows has grown with time
 
 
-def _expired(task: _Task, stem: str, name: str) -> EvalpipeError:
+def _landed(task: _Task, day: date, stem: str, name: str, wanted: pl.Expr | None = None) -> pl.DataFrame:
+    path = task.root / f"day={day}" / f"{stem}.{name}.parquet"
+    try:
+        return pl.read_parquet(path) if wanted is None else pl.scan_parquet(path).filter(wanted).collect()
+    except FileNotFoundError:
+        raise _expired(task, day, stem, name) from None
+
+
+def _expired(task: _Task, day: date, stem: str, name: str) -> EvalpipeError:
     entry = task.root / "_batches" / f"{stem.rpartition('-')[0]}.json"
     return EvalpipeError(
         "INPUT_EXPIRED",
         f"day {task.day}: landed {name} are gone.",
-        where=str(task.root / f"day={task.day}"),
+        where=str(task.root / f"day={day}"),
         fix=f"Keep the old slice as it is, or delete {entry} and land its source files again.",
     )
 

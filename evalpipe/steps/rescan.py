@@ -53,7 +53,7 @@ def is_sealed(context: Context, day: date) -> bool:
 
 def pairs(context: Context, made: Manifest) -> list[tuple[dict[str, Path], int]]:
     """Parts of a masked slice that belong together, by raw table name, with the bytes of their steps."""
-    names = ("sessions", "steps", "quarantine", "files", "copies", "vectors")
+    names = ("sessions", "steps", "quarantine", "files", "copies")
     found = {name: context.lake.paths(f"masked.{name}", [made]) for name in names}
     n_tasks = max((len(paths) for paths in found.values()), default=0)
     out = []

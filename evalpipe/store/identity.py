@@ -1,7 +1,7 @@
 """One session in the logs of two exporters: when it is the same one, and whose copy counts.
 
 Belongs here: the rule, over one row a session. Does not belong here: copies under one id
-(``store/winners.py``).
+(``store/winners.py``), or a session in parts (``store/parts.py``).
 
 The id of a session bears the name of its source, so an agent's own log and an export of it are two
 sessions to begin with. They are taken for one in two cases only, because a session that is wrongly
@@ -11,8 +11,8 @@ thrown away is worse than one that counts twice:
   ``ses_...``), and what both log overlaps in time. Numbers, names and short ids never join.
 - ``same_words``: people typed the same, and the agent's last words are the same
   (``sources/said.py``), both logs have times, and they start within two minutes of each other. Where
-  a source has two such sessions, as when a benchmark runs a task twice at once, none is joined, and neither is a
-  session that an id joins already.
+  a source has two such sessions, as when a benchmark runs a task twice at once, or two agents wrote logs of their
+  own, none is joined, and neither is a session that an id joins already.
 
 The richer copy counts: one with words before one without, then the agent's own log before traces
 before conversions (``RANKS``), then one with times, then the one with more messages. The rule reads
@@ -40,6 +40,12 @@ RANKS: dict[str, int] = {
     **dict.fromkeys(("harbor_trials", "terminal_bench", "mcpmark"), 4),
 }  # fmt: skip
 _TRACES = 1
+
+#: Logs that an agent writes of itself. Those of two agents never tell one session: a benchmark gives both
+#: the same task at the same time, and a short answer may be the same.
+AGENTS = frozenset({
+    "claude_code", "codex", "gemini_cli", "opencode", "pi_agent", "openhands", "swe_agent", "mini_swe_agent",
+})  # fmt: skip
 
 #: Forms of ids that are made at random and long enough never to be made twice.
 _UNIQUE = (
@@ -79,10 +85,9 @@ def same_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
 def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
     """The richest copy first; ties go to the smaller id."""
     rank = pl.col("source").replace_strict(RANKS, default=_TRACES, return_dtype=pl.Int8)
-    native = pl.col("session_id").str.replace(r"^[^:]*:", "")
     return (
         sessions.select(COLUMNS)
-        .with_columns(rank=rank, native=native, is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
+        .with_columns(rank=rank, native=_native(), is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
         .sort(
             ["is_mute", "rank", "is_dated", "n_messages", "session_id"],
             descending=[False, False, True, True, False],
@@ -90,9 +95,19 @@ def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def has_unique_id() -> pl.Expr:
+    """Whether the id of a row's session, after the name of its source, is one that nobody gives twice."""
+    native = _native()
+    different = native.str.to_lowercase().str.split("").list.n_unique()
+    return native.str.contains(_UNIQUE) & (different >= _LEAST_CHARACTERS)
+
+
+def _native() -> pl.Expr:
+    return pl.col("session_id").str.replace(r"^[^:]*:", "")
+
+
 def _by_id(ranked: pl.DataFrame) -> pl.DataFrame:
-    named = ranked.filter(pl.col("native").str.contains(_UNIQUE)).with_columns(pl.col("native").str.to_lowercase())
-    named = named.filter(pl.col("native").str.split("").list.n_unique() >= _LEAST_CHARACTERS)
+    named = ranked.filter(has_unique_id()).with_columns(pl.col("native").str.to_lowercase())
     shared = named.filter(pl.col("source").n_unique().over("native") > 1).with_columns(
         counted_session_id=pl.col("session_id").first().over("native"),
         first_at=pl.col("started_at").first().over("native"),
@@ -111,8 +126,9 @@ def _by_words(ranked: pl.DataFrame) -> pl.DataFrame:
     told = ranked.filter(pl.col("said_digest").is_not_null() & pl.col("is_dated"))
     n_sources = pl.col("source").n_unique().over("said_digest")
     spread = pl.col("started_at").max().over("said_digest") - pl.col("started_at").min().over("said_digest")
+    n_agents = pl.col("source").is_in(list(AGENTS)).sum().over("said_digest")
     # As many sessions as sources: no source has two, between which nothing could choose.
-    is_same = (n_sources > 1) & (pl.len().over("said_digest") == n_sources) & (spread <= _SAME_START)
+    is_same = (n_agents < 2) & (n_sources > 1) & (pl.len().over("said_digest") == n_sources) & (spread <= _SAME_START)
     shared = told.filter(is_same).with_columns(counted_session_id=pl.col("session_id").first().over("said_digest"))
     lost = shared.filter(pl.col("session_id") != pl.col("counted_session_id"))
     return lost.select("session_id", "counted_session_id", rule=pl.lit("same_words"))

@@ -28,12 +28,18 @@ from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
+from evalpipe.store.parts import FACTS, step_facts
 from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
 LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 
 #: Columns that landed tables bear before those of their contract: what tells copies apart.
-LANDED_ONLY = {"sessions": ("copy", "said_digest", "extraction"), "steps": ("copy",), "vectors": ("copy",)}
+LANDED_ONLY = {
+    "sessions": ("copy", "said_digest", "first_step_at", "extraction"), "steps": ("copy",), "vectors": ("copy",),
+}  # fmt: skip
+
+#: What a part of a session lies in.
+_TEXT = ("sessions", "steps")
 
 #: Day inputs of the landing zone that this process read last, with the state of its index then: the
 #: steps of a run ask one after the other, and nothing lands in between.
@@ -156,7 +162,7 @@ class Landing:
         last = _LAST.get(self.root)
         if last is None or last[0] != state:
             entries = [_entry(path) for path in paths]
-            last = (state, choose(entries, self._copies_in(entries), self._edge))
+            last = (state, choose(entries, self._copies_in(entries), self._look, self._edge))
             _LAST.clear()
             _LAST[self.root] = last
         return dict(last[1])
@@ -177,6 +183,18 @@ class Landing:
         except (OSError, pl.exceptions.PolarsError):
             raise _damaged(self._copies(entry.batch), self._index / f"{entry.batch}.json") from None
 
+    def _look(self, copies: pl.DataFrame) -> pl.DataFrame:
+        """Facts of the steps of some copies; of copies whose text has expired, none."""
+        frames = []
+        for (day, stem), some in copies.group_by("day", "stem", maintain_order=True):
+            path = self.path(day, stem, "steps")
+            if not path.is_file():
+                continue
+            steps = pl.scan_parquet(path).filter(pl.col("session_id").is_in(some["session_id"].implode())).collect()
+            steps = steps.join(some, on=["session_id", "copy"], how="semi", maintain_order="left")
+            frames.append(step_facts(steps.with_columns(day=pl.lit(day, pl.Date()), stem=pl.lit(stem))))
+        return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(FACTS, pl.Null()))
+
     # ---- reading
 
     def path(self, day: date, stem: str, name: str) -> Path:
@@ -185,9 +203,9 @@ class Landing:
 
     def is_whole(self, day: date, item: DayInput) -> bool:
         """Whether the landed text of a day is still there."""
-        return all(
-            self.path(day, stem, name).is_file() for stem in item.stems for name, n in item.rows[stem].items() if n
-        )
+        own = [self.path(day, stem, name) for stem in item.stems for name, n in item.rows[stem].items() if n]
+        parts = [self.path(*place[:2], name) for one in item.joined for place in one.places for name in _TEXT]
+        return all(path.is_file() for path in (*own, *parts))
 
     def _copies(self, batch: str) -> Path:
         return self._index / f"{batch}.copies.parquet"
@@ -211,9 +229,8 @@ def _whole_rows(copies: pl.DataFrame, batch: str) -> pl.DataFrame:
     missing = {name: pl.lit(None, dtype).alias(name) for name, dtype in COPY_SCHEMA.items() if name not in copies}
     if "copy" in missing:
         source = pl.col("session_id").str.extract(r"^([^:]*):").alias("source")
-        copies = copies.with_columns(**(missing | {"copy": pl.lit(0, pl.Int32()), "source": source}))
-    elif missing:
-        copies = copies.with_columns(**missing)
+        missing |= {"copy": pl.lit(0, pl.Int32()), "source": source}
+    copies = copies.with_columns(**missing)
     return copies.select(pl.lit(batch).alias("batch"), "day", "stem", *COPY_SCHEMA)
 
 

@@ -17,6 +17,9 @@ were read at its path before tells everything that the earlier copy told, so the
 out of ``files`` and ``quarantine``: every record is counted once, in the longest copy. A file that was
 written anew under an old name does not begin so, and both count. Sessions need no such rule, because
 the longest copy of a session wins anyhow.
+
+Copies that are parts of one session, as a rotated log holds them, count together (``store/parts.py``),
+on the day on which the first of them begins.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ import polars as pl
 from evalpipe.store.edge import EdgeIdentity, named_alike
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
+from evalpipe.store.parts import Joined, Look, joined_sessions, part_rows, with_wholes
 
 #: What decides which copy of a session wins, and which session is another one logged elsewhere.
 #: ``copy`` numbers the copies of a session in one part.
@@ -41,7 +45,8 @@ COPY_SCHEMA = pl.Schema({
     "session_id": pl.String(), "copy": pl.Int32(), "source": pl.String(), "file_id": pl.String(),
     "reader_version": pl.String(), "n_messages": pl.Int32(), "content_digest": pl.String(),
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
-    "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "extraction": pl.String(),
+    "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
+    "extraction": pl.String(),
 })  # fmt: skip
 
 #: A copy in a part: session and number.
@@ -130,6 +135,7 @@ class DayInput:
         files: Files whose rows of ``files`` and ``quarantine`` each part contributes.
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
+        joined: Sessions of this day that are made of copies in several places, also on other days.
     """
 
     stems: tuple[str, ...]
@@ -138,6 +144,7 @@ class DayInput:
     n_text_bytes: Mapping[str, int]
     rows: Mapping[str, Mapping[str, int]]
     copies: tuple[CopyRow, ...] = ()
+    joined: tuple[Joined, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -145,7 +152,9 @@ class DayInput:
         # A first copy goes by its session's id alone, as it did before there were others.
         named = {stem: [f"{one}#{copy}" if copy else one for one, copy in self.winners[stem]] for stem in self.stems}
         parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
-        return digest_of([*parts, list(self.copies)] if self.copies else parts)
+        rest: list[Any] = [list(self.copies)] if self.copies else []
+        rest += [[item.session_id, item.n_messages, item.places] for item in self.joined]
+        return digest_of([*parts, *rest])
 
 
 def superseded(entries: Iterable[Entry]) -> set[str]:
@@ -167,13 +176,14 @@ def chosen_entries(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def choose(
-    entries: Sequence[Entry], copies: Sequence[pl.DataFrame], edge: EdgeIdentity | None = None
+    entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look, edge: EdgeIdentity | None = None
 ) -> dict[date, DayInput]:
     """Landing parts of every day, with the files and sessions that count in them.
 
     Args:
         entries: The whole landing index.
         copies: ``batch``, ``day``, ``stem`` and :data:`COPY_SCHEMA` of every landed copy.
+        look: Tells the steps of copies; asked about sessions only that may be in parts.
         edge: How sessions of edge files are told to be those of logs.
 
     Returns:
@@ -182,10 +192,18 @@ def choose(
     chosen = chosen_entries(entries)
     gone = superseded(entries)
     ranked = _ranked(chosen, gone, copies, edge)
-    best = ranked.unique("session_id", keep="first", maintain_order=True)
+    joined = joined_sessions(ranked.filter(~pl.col("is_gone") & pl.col("is_dated")), look)
+    parts = part_rows(joined)
+    best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
     lost = same_sessions(best)
-    winners = _winners(best.join(lost, on="session_id", how="anti"))
-    copied = _copies(ranked, best, lost)
+    counts = best.join(lost, on="session_id", how="anti")
+    winners = _winners(counts.join(parts, on="session_id", how="anti"))
+    whole = dict(counts.select("session_id", "day").iter_rows())
+    joined_on: dict[date, list[Joined]] = defaultdict(list)
+    for item in joined:
+        if item.session_id in whole:
+            joined_on[whole[item.session_id]].append(item)
+    copied = _copies(ranked, best, lost, parts)
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
         for part in entry.parts:
@@ -194,7 +212,10 @@ def choose(
             items = by_day[part.day]
             if files or (part.day, part.stem) in winners:
                 items.append((part, files))
-    return {day: _day_input(day, items, winners, copied.get(day, ())) for day, items in sorted(by_day.items())}
+    return {
+        day: _day_input(day, by_day[day], winners, copied.get(day, ()), tuple(joined_on.get(day, ())))
+        for day in sorted(by_day.keys() | joined_on.keys())
+    }
 
 
 def _day_input(
@@ -202,6 +223,7 @@ def _day_input(
     items: list[tuple[LandedPart, tuple[str, ...]]],
     winners: Mapping[tuple[date, str], tuple[Pick, ...]],
     copies: tuple[CopyRow, ...],
+    joined: tuple[Joined, ...],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
     return DayInput(
@@ -211,6 +233,7 @@ def _day_input(
         n_text_bytes={part.stem: part.n_text_bytes for part, _ in items},
         rows={part.stem: part.rows for part, _ in items},
         copies=copies,
+        joined=joined,
     )
 
 
@@ -249,12 +272,17 @@ def _winners(best: pl.DataFrame) -> dict[tuple[date, str], tuple[Pick, ...]]:
     return {(day, stem): tuple(zip(ids, copies, strict=True)) for day, stem, ids, copies in grouped.iter_rows()}
 
 
-def _copies(ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame) -> dict[date, tuple[CopyRow, ...]]:
+def _copies(
+    ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame, parts: pl.DataFrame
+) -> dict[date, tuple[CopyRow, ...]]:
     """Rows of ``raw.copies`` by the day of the session that counts.
 
     Copies in files that a longer copy of the file replaced are not listed, as the files are not.
     """
-    numbered = ranked.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    is_part = parts.select("session_id", "day", "stem", "copy", is_part=pl.lit(value=True))
+    numbered = ranked.join(
+        is_part, on=["session_id", "day", "stem", "copy"], how="left", maintain_order="left"
+    ).with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
     counted = pl.col("counted_session_id")
     rows = (
         numbered.join(lost, on="session_id", how="left", maintain_order="left")
@@ -262,7 +290,11 @@ def _copies(ranked: pl.DataFrame, best: pl.DataFrame, lost: pl.DataFrame) -> dic
         .with_columns(
             # What another source's copy of the session stands for goes by that rule; the smaller
             # copies of either go by their size.
-            rule=pl.when(pl.col("copy") == 0).then("rule").otherwise(pl.lit("same_session")),
+            rule=pl.when(pl.col("copy") == 0)
+            .then("rule")
+            .when(pl.col("is_part") & counted.is_null())
+            .then(pl.lit("merged"))
+            .otherwise(pl.lit("same_session")),
             counted_session_id=counted.fill_null(pl.col("session_id")),
         )
     )

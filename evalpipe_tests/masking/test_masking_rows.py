@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalpipe.console.masking import mask_rows
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import rows as rows_module
 from evalpipe.masking.rows import RowForm, RowMasker, RowRefusedError, lines
@@ -109,6 +111,24 @@ def test_lines_are_read_in_bounded_pieces() -> None:
     got = list(lines(file, 100))
     assert [(number, len(line)) for number, line, _ in got] == [(1, 3), (3, 101), (4, 4)]
     assert sum(size for _, _, size in got) == 3 + 5_001 + 4
+
+
+def test_a_byte_order_mark_costs_no_row() -> None:
+    file = io.BytesIO(b'\xef\xbb\xbf{"text": "a"}\r\n{"text": "b"}')
+    masker = RowMasker(PLAN, TEXT)
+    assert [json.loads(masker.mask(line))["masked"] for _, line, _ in lines(file, 100)] == ["a", "b"]
+
+
+def test_the_input_is_not_overwritten_by_what_could_be_masked_of_it(tmp_path: Path) -> None:
+    source = tmp_path / "raw.jsonl"
+    source.write_bytes(b'{"text": "a"}\n{"other": "b"}\n')
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(source)
+    for out in (source, link, tmp_path / "." / "raw.jsonl"):
+        with pytest.raises(EvalpipeError, match="BAD_ARGUMENT"):
+            mask_rows(PLAN, str(source), out, TEXT)
+    assert source.read_bytes() == b'{"text": "a"}\n{"other": "b"}\n'
+    assert link.is_symlink()
 
 
 def test_names_of_a_file_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

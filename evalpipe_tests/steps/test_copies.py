@@ -128,3 +128,20 @@ def test_a_day_that_loses_its_only_session_to_another_day_is_made_anew_without_i
         assert rows(context, "raw.sessions").filter(pl.col("started_at").dt.date() == NEXT).is_empty()
         assert _n_outcomes(context) == 2
         assert context.plan().days == []
+
+
+def test_what_was_landed_before_its_first_steps_were_noted_still_counts(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for name, turns in (("a", 1), ("b", 3)):
+        write(logs / f"{name}.jsonl", *session("s", turns=turns))
+    with opened(tmp_path / "home") as context:
+        land(context, [logs])
+        before = context.landing.day_inputs()
+        landing = context.landing.root
+        for path in [*landing.glob("_batches/*.copies.parquet"), *landing.glob("*/*.sessions.parquet")]:
+            pl.read_parquet(path).drop("first_step_at").write_parquet(path)
+        for path in landing.glob("_batches/*.json"):
+            path.write_bytes(path.read_bytes())  # whoever has read the index before looks again
+        assert context.landing.day_inputs() == before
+        assert make(context, "raw")["raw"].red == {}
+        assert rows(context, "raw.sessions")["n_messages"].to_list() == [6]

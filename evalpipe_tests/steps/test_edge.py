@@ -265,6 +265,22 @@ def other_criteria(folder: Path) -> Any:
     return opened(folder / "home")
 
 
+def test_signals_find_their_sessions_where_a_day_has_many_parts(tmp_path: Path) -> None:
+    (tmp_path / "evalpipe.toml").write_text("part_bytes = 1\n")
+    logs = [talk(tmp_path, name) for name in "abcd"]
+    found = []
+    for name, files in (("central", logs), ("far", [*logs[:3], edge(tmp_path, logs[3])])):
+        with opened(tmp_path / name) as context:
+            for file in files:
+                land(context, [file])
+            assert not any(result.red for result in make(context).values())
+            found.append(signals_of(context))
+    assert found[0]["signals.hard"].height == 4
+    for table, expected in found[0].items():
+        kept = [name for name in expected.columns if name not in ("snippet", "inputs")]
+        assert found[1][table].select(kept).sort(kept).equals(expected.select(kept).sort(kept)), table
+
+
 def test_the_key_of_a_home_with_edge_files_is_not_rotated(tmp_path: Path) -> None:
     landed(tmp_path / "home", edge(tmp_path, talk(tmp_path, "a")))
     settings = load(folder=tmp_path, environ={}, home=tmp_path / "home", workers=1)

@@ -137,3 +137,11 @@ def test_what_counts_is_no_matter_of_order_and_never_itself_lost(rows: list[Row]
     assert lost(*shuffled) == found
     assert not {counted for counted, _ in found.values()} & set(found)
     assert all(one.split(":")[0] != counted.split(":")[0] for one, (counted, _) in found.items())
+
+
+def test_two_agents_that_were_given_one_task_at_once_and_gave_one_answer_are_two_sessions() -> None:
+    assert lost(row("claude_code", "a", said="x"), row("codex", "b", said="x")) == {}
+    # Whose export the third is, nothing tells.
+    assert lost(row("claude_code", "a", said="x"), row("codex", "b", said="x"), row("atif", "c", said="x")) == {}
+    # A harness writes a log beside that of the agent which it runs.
+    assert lost(row("claude_code", "a", said="x"), row("inspect", "b", said="x")) != {}

@@ -41,7 +41,25 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
     files = tuple(LandedFile(file, 1) for file in batch.files)
     copies = pl.DataFrame(
         [
-            (name, DAY, part.stem, s, int(file[1]), "r", file, str(batch.version), n, f"c{n}", None, 1, AT, AT, True)
+            (
+                name,
+                DAY,
+                part.stem,
+                s,
+                int(file[1]),
+                "r",
+                file,
+                str(batch.version),
+                n,
+                f"c{n}",
+                None,
+                1,
+                AT,
+                AT,
+                True,
+                None,
+                None,
+            )
             for s, n, file in held
         ],
         schema={"batch": pl.String(), "day": pl.Date(), "stem": pl.String(), **COPY_SCHEMA},
@@ -52,7 +70,11 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
 
 def _choose(batches: list[Batch]) -> dict[date, DayInput]:
     landed = [_entry(batch) for batch in batches]
-    return choose([entry for entry, _ in landed], [copies for _, copies in landed])
+    return choose([entry for entry, _ in landed], [copies for _, copies in landed], _not_asked)
+
+
+def _not_asked(copies: pl.DataFrame) -> pl.DataFrame:
+    raise AssertionError(copies.height)
 
 
 BATCHES = st.lists(

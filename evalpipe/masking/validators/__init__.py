@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evalpipe.masking.validators import keyvalue, naming, network, numbers, people, places, secrets
+from evalpipe.masking.validators import keyvalue, naming, network, numbers, people, places, secrets, statements
 from evalpipe.masking.validators.base import Facts, Found, text
 
 SpanValidator = Callable[[bytes, int, int, Facts], Found | None]
@@ -76,6 +76,8 @@ HIT: dict[str, HitValidator] = {
     "word_before": places.word_before,
     "code_list": places.code_list,
     "kv_named": places.kv_named,
+    "sql_insert": statements.sql_insert,
+    "dsn_password": statements.dsn_password,
     "kv_password": keyvalue.kv_password,
     "kv_secret": keyvalue.kv_secret,
     "kv_key": keyvalue.kv_key,

@@ -11,7 +11,8 @@ import re
 from evalpipe.masking.validators.base import Facts, Found, align_right, text
 from evalpipe.masking.validators.people import is_asian_name, place, trim_name, user
 
-_TITLE = re.compile(r"[^\W\d_]{2,}(?:['’.\-][^\W\d_]+)*")
+#: A word of two letters or more, or of one before an apostrophe: O'Neill.
+_TITLE = re.compile(r"(?:[^\W\d_]{2,}|[^\W\d_](?=['’]))(?:['’.\-][^\W\d_]+)*")
 _STEM = re.compile(r"user|name|your|login|example|test|admin|foo|bar")
 _KANJI = re.compile(rb"(?:[\xe4-\xe9][\x80-\xbf][\x80-\xbf]){2,5}\Z")
 _BEFORE_CUE = ("と申します".encode(), "と言います".encode(), "といいます".encode())

@@ -152,6 +152,8 @@ def pin(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     return None if end - start == 4 and v[start : start + 2] in (b"19", b"20") else (start, end, "")
 
 
+#: How numbers of the North American plan and Chinese mobiles are grouped in print.
+_NANP_GROUPS, _CN_GROUPS = ((3, 3, 4), (1, 3, 3, 4)), ((11,), (3, 4, 4))
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
@@ -217,7 +219,7 @@ def phone_national(v: bytes, start: int, end: int, facts: Facts) -> Found | None
     end = _extension_end(v, end)
     if _is_inside_number(v, start, end) or (end < len(v) and v[end : end + 1] in (b"/", b"%")):
         return None
-    return start, end, digits
+    return start, end, _canonical(value, digits)
 
 
 def phone_trunk(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -274,4 +276,16 @@ def phone_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         return None
     if before == 0x2B:
         return start - 1, end, "+" + digits
-    return start, end, digits
+    return start, end, _canonical(value, digits)
+
+
+def _canonical(value: bytes, digits: str) -> str:
+    """A number that was written without its plus sign, in international form where its grouping tells it."""
+    lengths = tuple(len(group) for group in re.findall(rb"[0-9]+", value))
+    if digits.startswith("00") and len(digits) >= 10:
+        return "+" + digits[2:]
+    if lengths in _NANP_GROUPS and digits[-10] in "23456789" and digits[-7] in "23456789":
+        return "+1" + digits[-10:]
+    if lengths in _CN_GROUPS and digits[0] == "1" and digits[1] in "3456789":
+        return "+86" + digits
+    return digits

@@ -59,7 +59,9 @@ def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     if _is_userinfo(v, start):
         return None
-    return [(start, stop, f"{local}@{text(domain.group()).lower()}")]
+    # What follows a plus sign sorts one person's mail (RFC 5233); the mailbox is the same.
+    mailbox = local.split("+")[0] or local
+    return [(start, stop, f"{mailbox}@{text(domain.group()).lower()}")]
 
 
 def _off_escape(v: bytes, start: int, at: int) -> int:
@@ -142,7 +144,7 @@ def prompt_host(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     if prompt(v, end, facts) is None:
         return None
     start = v.rfind(b"@", max(0, end - 130), end) + 1
-    stop = v.find(b":", start, end)
+    stop = min((at for at in (v.find(b":", start, end), v.find(b" ", start, end)) if at >= 0), default=end)
     host = text(v[start:stop]).lower()
     if len(host) < 4 or host in facts.words["service_accounts"] or host in facts.words["plain_hosts"]:
         return None

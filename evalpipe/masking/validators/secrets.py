@@ -145,8 +145,10 @@ def cli_userpass(v: bytes, end: int, facts: Facts) -> list[Found] | None:
 
 
 def echo_pipe(v: bytes, end: int, facts: Facts) -> list[Found] | None:
-    """A password echoed into ``docker login``, which begins before ``end``."""
+    """A password echoed into a command that reads it from a pipe and whose name ends at ``end``."""
     start = max(v.rfind(tool, max(0, end - 16), end) for tool in (b"docker login", b"podman login"))
+    if start < 0:
+        start = v.rfind(b"|", max(0, end - 80), end) + 1
     found = _ECHO.search(v, max(0, start - 240), start)
     if found is None or text(found.group(1)).lower() in facts.words["placeholders"]:
         return None

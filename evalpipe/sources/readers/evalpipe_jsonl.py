@@ -236,12 +236,15 @@ _HANDLERS = {"session": _session, "step": _step, "result": _result, "end": _end}
 
 
 def _recognise(record: Record) -> bool:
-    return record.get("type") == "session" and MARKER in record
+    kind = record.get("type")
+    if kind == "step":  # the rest of a log that was rotated begins with any step
+        return record.get("kind") in STEP_KINDS and type(record.get("session_id")) is str and "step_id" in record
+    return kind == "session" and MARKER in record
 
 
 READER = Reader(
     name=SOURCE,
-    version="4",
+    version="5",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
