@@ -13,12 +13,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.tiers import Tiers
 
 #: Layout of a home; ``home.json`` holds it, so that no later version misreads an old home.
 HOME_LAYOUT = 3
@@ -38,6 +39,7 @@ class Settings:
         prices: Price table of models in place of the shipped one; empty for that.
         assignments: Assignment ledger (CSV, JSON lines or Parquet); empty for none.
         consent: Consent ledger, likewise.
+        tiers: What of sessions is stored, by source (``contracts/tiers.py``).
         ner: Model that looks for names in prose behind the rules, such as ``spacy:en_core_web_sm``; empty for none.
         retention: File of periods after which text expires, in place of the shipped one; empty for that.
         first_day: First UTC day of the home; fixed when the home is made.
@@ -55,6 +57,7 @@ class Settings:
     prices: str = ""
     assignments: str = ""
     consent: str = ""
+    tiers: Tiers = field(default_factory=Tiers)
     ner: str = ""
     retention: str = ""
     first_day: date = date(2023, 1, 1)
@@ -170,6 +173,8 @@ def _placed(folder: Path, path: Path, name: str) -> Path:
 def _typed(name: str, value: object) -> Any:
     default = getattr(Settings(), name)
     try:
+        if isinstance(default, Tiers):
+            return Tiers.parse(value)
         if isinstance(default, tuple):
             if isinstance(value, str):
                 return _split(value)

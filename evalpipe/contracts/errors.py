@@ -112,6 +112,21 @@ QUARANTINE_CODES = _codes(
         "Make a home with an earlier first_day, or leave the session out.",
     ),
     Code(
+        "EDGE_OTHER_FORMAT",
+        "An edge file was written in a form that this version does not read.",
+        "Use the same version of evalpipe beside the agent, and land the file again.",
+    ),
+    Code(
+        "EDGE_OTHER_KEY",
+        "An edge file was made with another masking key, so its people would be others here.",
+        "Give evalpipe edge the key of this home (EVALPIPE_KEY or --key-file), and land the file again.",
+    ),
+    Code(
+        "EDGE_OTHER_CRITERIA",
+        "The signals of an edge file were extracted under other criteria.",
+        "Run evalpipe edge with the criteria of this home and the same version of evalpipe; land the file again.",
+    ),
+    Code(
         "UNSAFE_PATH", "An archive member's path leads outside the archive.", "Repack the archive with relative paths."
     ),
     Code(
@@ -222,6 +237,18 @@ ERROR_CODES = _codes(
     ),
     Code("KEY_PERMISSIONS", "The key file can be read by others.", "chmod 600 the key file.", Exit.REFUSED),
     Code(
+        "EDGE_KEEPS_KEY",
+        "The key cannot be rotated: the home holds sessions of edge files, which are known by tokens of this key only.",
+        "Make a new home with the new key, and land logs and new edge files there.",
+        Exit.REFUSED,
+    ),
+    Code(
+        "KEY_NEEDED",
+        "The masking key of the home that an edge file is for is not given.",
+        "Set EVALPIPE_KEY, or name its file with --key-file.",
+        Exit.REFUSED,
+    ),
+    Code(
         "KEY_INVALID",
         "The masking key is not 32 bytes of hexadecimal.",
         "Set EVALPIPE_KEY to 64 hexadecimal digits, or unset it.",
@@ -243,6 +270,12 @@ ERROR_CODES = _codes(
         "INPUT_EXPIRED",
         "The landed text that a recompute needs is gone.",
         "Keep the old slice, or delete the named index entry and land its source files again.",
+        Exit.SOME_SLICES_RED,
+    ),
+    Code(
+        "SIGNALS_OUTDATED",
+        "Sessions came without text, with signals that were extracted under other criteria.",
+        "Run evalpipe edge with these criteria beside the agent, and land its file; the day keeps its old version.",
         Exit.SOME_SLICES_RED,
     ),
     Code(

@@ -13,6 +13,7 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Column, Kind, Table
+from evalpipe.contracts.tiers import Tier, kept_in
 
 _POLARS: dict[Kind, pl.DataType] = {
     Kind.STR: pl.String(),
@@ -151,10 +152,11 @@ def dictionary(tables: Iterable[Table]) -> str:
         ]
         for c in table:
             warehouse = "yes" if c.is_published and table.is_published and table.layer != "raw" else "no"
+            tiers = "" if Tier.VECTORS in kept_in(table, c) else " Null in tier vectors."
             legal = f" One of: {', '.join(c.values)}." if c.values else ""
             out.append(
                 f"| `{c.name}` | {c.kind} | {'yes' if c.nullable else 'no'} | {'yes' if c.key else ''} "
-                f"| {c.sensitivity} | {'' if c.timing == 'not_applicable' else c.timing} | {warehouse} | {c.meaning}{legal} |"
+                f"| {c.sensitivity} | {'' if c.timing == 'not_applicable' else c.timing} | {warehouse} | {c.meaning}{legal}{tiers} |"
             )
         out.append("")
     return "\n".join(out)

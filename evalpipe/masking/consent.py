@@ -7,9 +7,14 @@ cannot be made anew (``steps/withdrawal.py``).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN as WITHDRAWN
+
+if TYPE_CHECKING:
+    from evalpipe.masking.plan import MaskPlan
 
 _TEXTS = ("text", "arguments", "output")
 
@@ -84,6 +89,29 @@ def concerning(ledger: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
         place.join(named.drop("user_id"), on="source", how="inner").filter(of_tenant).select("row"),
     ])  # fmt: skip
     return rows.join(found.unique(), on="row", how="semi").drop("row").sort(pl.all(), nulls_last=True)
+
+
+def with_tokens(ledger: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
+    """A consent ledger that also knows the people of edge files, who come as tokens.
+
+    A user's token depends on the tenant, so a row without one holds in the tenants that other rows name,
+    and where sessions have none.
+
+    Args:
+        ledger: As for :func:`apply_consent`, ids as logged.
+        plan: Makes the tokens.
+    """
+    tenants = sorted({tenant or "" for tenant in [*ledger["tenant"], ""]})
+    rows: list[dict[str, object]] = []
+    for row in ledger.iter_rows(named=True):
+        user, tenant = row["user_id"], row["tenant"]
+        token = None if tenant is None else plan.rekey("t", tenant) if tenant else tenant
+        if user is None:
+            rows += [{**row, "tenant": token}] if tenant is not None else []
+        else:
+            places = tenants if tenant is None else [tenant]
+            rows += [{**row, "user_id": plan.rekey("u", user, place), "tenant": token} for place in places]
+    return pl.concat([ledger, pl.DataFrame(rows, schema=ledger.schema)])
 
 
 def _told(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.Series:

@@ -91,6 +91,11 @@ def mask_copies(copies: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
     return apply_policy(copies, raw.COPIES, masked.COPIES, None, plan, Counts(), {}).sort(masked.COPIES.sort)
 
 
+def mask_vectors(vectors: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
+    """``raw.vectors`` to ``masked.vectors``: tokens for sessions; a token stays as it is."""
+    return apply_policy(vectors, raw.VECTORS, masked.VECTORS, None, plan, Counts(), {}).sort(masked.VECTORS.sort)
+
+
 # ---- text columns: per row, with the session dictionary
 
 

@@ -19,6 +19,7 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.tables import masked
+from evalpipe.contracts.vectors import labels
 from evalpipe.masking import detector
 from evalpipe.masking.canaries import Canaries, CanaryValue
 from evalpipe.masking.canary_rows import CANARY_SOURCE
@@ -44,6 +45,7 @@ _REKEYED = {
     "steps": {"session_id": "s", "step_id": "e", "parent_id": "e"},
     "files": {"file_id": "f", "member": "m"},
     "quarantine": {"file_id": "f", "member": "m", "session_id": "s", "digest": "d"},
+    "vectors": {"session_id": "s"},
     "copies": {"session_id": "s", "file_id": "f", "counted_session_id": "s"},
 }
 _TOKEN = r"<(?:EMAIL_ADDRESS|PHONE_NUMBER|USERNAME|PERSON|IP_ADDRESS|HOSTNAME):([a-p]{4}):([a-z]+)>"
@@ -83,6 +85,7 @@ def leak_check(
     files: pl.DataFrame,
     quarantine: pl.DataFrame,
     copies: pl.DataFrame,
+    vectors: pl.DataFrame | None = None,
 ) -> LeakReport:
     """Look for what masking should have removed.
 
@@ -93,6 +96,7 @@ def leak_check(
         plan: The plan they were masked by; gives key epoch, digest and the idempotence test.
         staged: Staged files whose names and raw bytes are searched for canaries.
         files, quarantine, copies: Masked frames, canary rows included.
+        vectors: Signals of sessions whose text is not stored.
 
     Returns:
         The report. Tests: an independent detector; canaries in any of several transforms, in columns
@@ -117,6 +121,13 @@ def leak_check(
         findings += [Finding(field, test, n, detector.is_high(test)) for test, n in detector.scan(series).items()]
         places.append((field, series))
         findings += _tokens(field, series, plan, counts)
+    if vectors is not None and not vectors.is_empty():
+        # What is packed is looked at value by value: names of fields beside digests look like secrets.
+        words = labels(vectors)
+        found = {test: n for test, n in detector.scan(words).items() if detector.is_high(test)}
+        findings += [Finding("vectors.signals", test, n) for test, n in found.items()]
+        findings += _ids("vectors", vectors)
+        places.append(("vectors.signals", vectors["signals"]))
     for name, frame in tables.items():
         findings += _contract(name, frame)
         findings += _ids(name, frame)

@@ -95,12 +95,13 @@ class Tombstones:
             return True
         return user_id is not None and _is_user(self, user_id, tenant or "", source)
 
-    def with_subject(self, subject: Subject, session_ids: Iterable[str]) -> Tombstones:
+    def with_subject(self, subject: Subject, session_ids: Iterable[str], users: Iterable[str] = ()) -> Tombstones:
         """Tombstones that hold one more person, with the sessions found.
 
         Args:
             subject: Whom.
-            session_ids: Ids of the sessions, with their sources in front.
+            session_ids: Ids of the sessions, with their sources in front, and their tokens.
+            users: Tokens of the person, by which edge files name them.
         """
         if self.key is None:
             raise ValueError("tombstones without a key cannot grow")
@@ -108,6 +109,10 @@ class Tombstones:
         new = {
             _tag(self.key, kind, subject.tenant if subject.tenant is not None else _ANY, subject.source or _ANY, name)
         }
+        if not subject.is_token and self.masking is not None:
+            users = {*users, MaskPlan(self.masking).rekey("u", subject.user, subject.tenant or "")}
+        of = (subject.tenant if subject.tenant is not None else _ANY, subject.source or _ANY)
+        new |= {_tag(self.key, "token", *of, user) for user in users}
         new |= {tag for session_id in session_ids for tag in _session_tags(self.key, session_id)}
         return replace(self, tags=self.tags | new)
 

@@ -16,6 +16,7 @@ from evalpipe.sources.discover import (
     short_name,
     unread_object,
 )
+from evalpipe.sources.edge import welcome
 from evalpipe.sources.joining import Part, join_parts
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.named import Source
@@ -45,4 +46,5 @@ __all__ = [
     "resemble",
     "short_name",
     "unread_object",
+    "welcome",
 ]

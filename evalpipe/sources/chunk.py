@@ -22,11 +22,12 @@ from evalpipe.sources.times import parse_time, time_column
 
 _DAY = {"day": pl.Date()}
 _COPY = {**_DAY, "copy": pl.Int32()}
-_KNOWN = {"said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC")}
+_KNOWN = {"said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String()}
 _SESSIONS = pl.Schema({**_COPY, **_KNOWN, **polars_schema(raw.SESSIONS)})
 _STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
 _QUARANTINE = pl.Schema({**_DAY, **polars_schema(raw.QUARANTINE)})
 _FILES = pl.Schema({**_DAY, **polars_schema(raw.FILES)})
+_VECTORS = pl.Schema({**_COPY, **polars_schema(raw.VECTORS)})
 
 # Rows become columns in pieces of this many values: few enough to be still in the processor's cache.
 _PIECE_VALUES = 8192 * len(SLOTS)
@@ -60,6 +61,8 @@ class ChunkBuilder:
     _n_rows: int = 0
     _quarantine: list[tuple[Any, ...]] = field(default_factory=list)
     _files: list[tuple[Any, ...]] = field(default_factory=list)
+    #: Sessions that came with signals in place of steps.
+    _ready: list[pl.DataFrame] = field(default_factory=list)
 
     @property
     def is_full(self) -> bool:
@@ -69,7 +72,7 @@ class ChunkBuilder:
     @property
     def is_empty(self) -> bool:
         """Whether the chunk holds nothing at all."""
-        return not (self._copies or self._quarantine or self._files)
+        return not (self._copies or self._quarantine or self._files or self._ready)
 
     def add_session(
         self, session: Session, source: str, reader_version: str, file_id: str, dates: tuple[datetime, datetime, bool]
@@ -111,6 +114,15 @@ class ChunkBuilder:
         """Take the balance (contract order) of one file or member."""
         self._files.append((day, *row))
 
+    def add_rows(self, sessions: pl.DataFrame) -> None:
+        """Take sessions that came with signals in place of steps.
+
+        Args:
+            sessions: ``raw.sessions`` with ``day``, ``said_digest``, ``extraction`` and ``signals``.
+        """
+        self._ready.append(sessions)
+        self.n_bytes += int(sessions["signals"].str.len_bytes().sum())
+
     def build(self) -> Chunk:
         """The frames, in the contracts' sort order; the builder is empty afterwards."""
         self._close_piece()
@@ -121,15 +133,17 @@ class ChunkBuilder:
             for number, copy in enumerate(sorted(self._copies[session_id], key=lambda copy: copy.rank))
         ]
         sessions = _sessions(
-            [(copy.day, number, copy.said_digest, copy.first_step_at, *copy.values) for number, copy in copies]
+            [(copy.day, number, copy.said_digest, copy.first_step_at, None, *copy.values) for number, copy in copies]
         )
+        ready = _numbered(self._ready)
         chunk = Chunk(
-            sessions,
+            pl.concat([sessions, ready.select(list(_SESSIONS))]).sort("session_id", maintain_order=True),
             _steps(sessions, [copy.first_row for _, copy in copies], self._pieces),
             pl.DataFrame(self._quarantine, schema=_QUARANTINE, orient="row").sort(raw.QUARANTINE.sort),
             pl.DataFrame(self._files, schema=_FILES, orient="row").sort(raw.FILES.sort),
+            ready.select(list(_VECTORS)),
         )
-        self._copies, self._quarantine, self._files = {}, [], []
+        self._copies, self._quarantine, self._files, self._ready = {}, [], [], []
         self._pieces, self._n_rows = [], 0
         self.n_bytes = 0
         return chunk
@@ -148,6 +162,15 @@ def _sessions(values: list[tuple[Any, ...]]) -> pl.DataFrame:
         _lists(name, column) if dtype == pl.List(pl.String) else pl.Series(name, column, dtype=dtype)
         for (name, dtype), column in zip(_SESSIONS.items(), zip(*values, strict=True), strict=True)
     ])  # fmt: skip
+
+
+def _numbered(ready: list[pl.DataFrame]) -> pl.DataFrame:
+    """Sessions from edge files in order, copies of one session numbered by size."""
+    if not ready:
+        return pl.DataFrame(schema={**_SESSIONS, **_VECTORS})
+    order = ["session_id", "n_messages", "content_digest", "file_id"]
+    rows = pl.concat(ready, how="diagonal").sort(order, descending=[False, True, False, False])
+    return rows.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
 
 
 def _lists(name: str, values: tuple[list[str] | None, ...]) -> pl.Series:

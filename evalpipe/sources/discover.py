@@ -166,6 +166,12 @@ def _unread_digest(place: bytes) -> str:
     return hashlib.blake2b(place, digest_size=16, person=b"unreadable").hexdigest()
 
 
+def unwelcome(file: SourceFile, code: str) -> SourceFile:
+    """A file whose bytes must not be read under the home's terms, named by its place and the reason."""
+    place = os.fsencode(file.name) + b"\0" + code.encode()
+    return SourceFile(file.path, 0, _unread_digest(place), code, file.uri)
+
+
 def is_unread(digest: str, n_bytes: int) -> bool:
     """Whether a digest stands for a file that could not be read, rather than for its bytes."""
     return n_bytes == 0 and digest != hashlib.blake2b(digest_size=16).hexdigest()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
+
+from evalpipe.contracts.edge import EdgeTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class ReadOptions:
             everything in memory, whatever the size of the file.
         is_erased: Tells of a session's user, tenant, source and id whether it belongs to somebody who was
             erased; its records count as noise. Picklable.
+        edge: Terms under which edge files are read; without any, none is.
     """
 
     first_day: date
@@ -81,18 +84,27 @@ class ReadOptions:
     max_session_bytes: int = 128_000_000
     spool: Path | None = None
     is_erased: Callable[[str | None, str | None, str, str], bool] = nobody
+    edge: EdgeTerms | None = None
+
+    def out_of_range(self, day: date) -> str:
+        """Code of a session that starts on a day that the home cannot hold; empty for all others."""
+        if day < self.first_day:
+            return "DATE_OUT_OF_RANGE"
+        return "FUTURE_DATE" if day > self.today + timedelta(days=1) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Frames of ``raw.sessions``, ``raw.steps``, ``raw.quarantine`` and ``raw.files``.
+    """Frames of ``raw.sessions``, ``raw.steps``, ``raw.quarantine``, ``raw.files`` and ``raw.vectors``.
 
-    Each has one more, leading column ``day``. A session is whole in one chunk; sessions and steps
-    bear ``copy`` before their own columns, which numbers the copies of a session in the chunk, and
-    sessions bear ``said_digest`` and ``first_step_at``. Which copy counts is decided by whoever joins chunks.
+    Each has one more, leading column ``day``. A session is whole in one chunk; sessions, steps and
+    vectors bear ``copy`` before their own columns, which numbers the copies of a session in the chunk;
+    sessions bear ``said_digest``, ``first_step_at``, and ``extraction`` where they come from an edge
+    file. Which copy counts is decided by whoever joins chunks.
     """
 
     sessions: pl.DataFrame
     steps: pl.DataFrame
     quarantine: pl.DataFrame
     files: pl.DataFrame
+    vectors: pl.DataFrame

@@ -12,12 +12,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import date, timedelta
 from pathlib import PurePath
 
+from evalpipe.contracts.edge import HEAD as EDGE_HEAD
 from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.containers import open_file
+from evalpipe.sources.edge import read_edge
 from evalpipe.sources.feed import feed
 from evalpipe.sources.holding import Holding
 from evalpipe.sources.ledger import Ledger
@@ -115,8 +116,11 @@ def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder
         ledger.quarantine_file(member.code)
     elif member.stream is not None:
         head = member.stream.peek(HEAD_BYTES)
-        ledger.reader = sniff(head)
-        if ledger.reader is None:
+        is_edge = head.startswith(EDGE_HEAD)
+        ledger.reader = None if is_edge else sniff(head)
+        if is_edge:
+            yield from read_edge(member.stream, ledger, builder)
+        elif ledger.reader is None:
             ledger.quarantine_rest(member.stream, "UNKNOWN_FORMAT" if head.strip() else "EMPTY_FILE")
         else:
             yield from _read_sessions(member, member.stream, ledger.reader, ledger, builder)
@@ -187,7 +191,7 @@ def _take(
         if key in put_off:
             continue
         dates = session.dates(ledger.options.undated_day)
-        code = _out_of_range(dates[0].date(), ledger.options) if dates[2] else ""
+        code = ledger.options.out_of_range(dates[0].date()) if dates[2] else ""
         if ledger.options.is_erased(session.user_id, session.tenant, reader.name, session.session_id):
             # The file's own row stands where it would have stood.
             ledger.first_day = ledger.first_day or (None if code else dates[0].date())
@@ -201,12 +205,6 @@ def _take(
         builder.add_session(session, reader.name, reader.version, ledger.file.digest, dates)
         if builder.is_full:
             yield
-
-
-def _out_of_range(day: date, options: ReadOptions) -> str:
-    if day < options.first_day:
-        return "DATE_OUT_OF_RANGE"
-    return "FUTURE_DATE" if day > options.today + timedelta(days=1) else ""
 
 
 def _quarantine_rejected(

@@ -20,6 +20,7 @@ import polars as pl
 
 from evalpipe import criteria as criteria_files
 from evalpipe import masking, signals, sources
+from evalpipe.contracts.edge import EdgeTerms
 from evalpipe.criteria.model import Criteria
 from evalpipe.engines import LocalEngine
 from evalpipe.locations import data_dir
@@ -28,7 +29,9 @@ from evalpipe.masking.keys import MaskingKey
 from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
 from evalpipe.steps import epochs, ledger, rescan, seal
+from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
+from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
@@ -145,13 +148,46 @@ class Context:
         """The consent ledger, ids as logged."""
         return ledger.load_consent(self.settings.consent)
 
+    @cached_property
+    def tier_plan(self) -> TierPlan:
+        """What of sessions this home stores, and how their signals are extracted where that is no text."""
+        return TierPlan(self.settings.tiers, self.criteria.extraction, self.versions.code["signals"])
+
+    def tier_inputs(self, day: date) -> Mapping[str, str]:
+        """What tiers add to the inputs of a masked slice: sources without text, and their extraction."""
+        raw = self.lookup("raw", day)
+        if raw is None or self.lake.damage(raw):
+            # A day that lives on without raw text stays as it is: nothing can be extracted anew.
+            made = self.lookup("masked", day)
+            kept = ("vectors", "extraction") if made is not None else ()
+            return {name: made.inputs[name] for name in kept if made is not None and name in made.inputs}
+        if not self.settings.tiers.has_vectors:
+            return {}
+        if raw.content not in self._sources_known:
+            sources = self.lake.read("raw.sessions", [raw], columns=["source"])["source"].unique()
+            self._sources_known[raw.content] = self.tier_plan.textless(sources)
+        textless = self._sources_known[raw.content]
+        return {"vectors": ",".join(textless), "extraction": self.tier_plan.version} if textless else {}
+
+    @cached_property
+    def _sources_known(self) -> dict[str, list[str]]:
+        """Sources without text by content of a raw slice."""
+        return {}
+
+    def consent_for(self, raw: Manifest) -> pl.DataFrame:
+        """The consent ledger for the sessions of a raw slice: those of edge files come as tokens."""
+        if self.consent.is_empty() or not raw.rows("raw.vectors"):
+            return self.consent
+        return masking.with_tokens(self.consent, self.mask_plan)
+
     def _ledger_inputs(self, step: str, day: date) -> Mapping[str, str]:
-        """What ledgers say of a day, as a digest. A home without ledgers has no such inputs."""
+        """What ledgers, tiers and retention say of a day. A home without them has no such inputs."""
         if step == "masked":
             # What is carried on of a sealed day is in no slice before it.
             item = self._landed(day)
             sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
-            return sealed if self.consent.is_empty() else {**sealed, **self._consent_told(day)}
+            told = {} if self.consent.is_empty() else self._consent_told(day)
+            return {**sealed, **told, **self.tier_inputs(day)}
         if step == "outcomes" and not self.assignments.is_empty():
             return {"assignments": self._assignment_receipts(day)}
         return {}
@@ -179,7 +215,7 @@ class Context:
         content = raw.content
         if content not in self._consent_known:
             people = self.lake.read("raw.sessions", [raw], columns=["user_id", "tenant", "source"])
-            rows = masking.concerning(self.consent, people)
+            rows = masking.concerning(self.consent_for(raw), people)
             text = rows.write_csv(null_value="\x00")
             # Keyed, because a manifest is no place for a digest that ids can be guessed from.
             digest = hashlib.blake2b(text.encode(), key=self._ledger_key, digest_size=8).hexdigest()
@@ -206,7 +242,18 @@ class Context:
     @cached_property
     def landing(self) -> Landing:
         """The home's landing zone."""
-        return Landing(self.settings.landing, self.lake.staging)
+        token, version = self.mask_plan.rekey, self.edge_terms.extraction
+        edge = EdgeIdentity(lambda session_id: token("s", session_id), self.keyed, version)
+        return Landing(self.settings.landing, self.lake.staging, edge)
+
+    @property
+    def edge_terms(self) -> EdgeTerms:
+        """What an edge file must have in common with this home."""
+        return EdgeTerms(self.key_fingerprint, self.tier_plan.version)
+
+    def keyed(self, digest: str) -> str:
+        """A digest that nobody without the key can guess its content from."""
+        return hashlib.blake2b(digest.encode(), key=self.digest_key, person=b"edge", digest_size=16).hexdigest()
 
     @property
     def objects(self) -> ObjectMemory:
@@ -347,6 +394,7 @@ def open_context(
         EvalpipeError: ``KEY_MISSING``, ``KEY_INVALID``, ``KEY_PERMISSIONS``; ``MIXED_KEYS`` for a home
             whose rotation of the key is not finished, ``HOME_IN_USE`` while one is running.
     """
+    require_known(settings.tiers)
     settings = open_home(settings)
     environ = os.environ if environ is None else environ
     loaded = load_criteria(settings.criteria)

@@ -80,7 +80,7 @@ def erase(
     found = context.settings
     environ = os.environ if environ is None else environ
     stones = masking.tombstones.prepared(context.tombstones, found.tombstone_key_file, environ)
-    stones = stones.with_subject(subject, scope.raw_sessions)
+    stones = stones.with_subject(subject, scope.raw_sessions | scope.sessions, scope.users)
     private_write(found.tombstones, masking.tombstones.to_json(stones))
     private_write(record_path(context.settings), scope.to_json())
     return _finish(replace(context, tombstones=stones), scope)

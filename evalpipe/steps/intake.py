@@ -65,6 +65,9 @@ class Intake:
     def _candidate(self, item: sources.Found) -> SourceFile | StoredObject | None:
         if isinstance(item, Path):
             file = sources.fingerprint(item)
+            if file.digest in self._known:
+                return None
+            file = sources.welcome(file, self._context.edge_terms)
             return None if file.digest in self._known else file
         seen = self._memory.get(item.place)
         if seen is None or seen.digest not in self._known or not _is_state(seen, item):
@@ -82,7 +85,9 @@ class Intake:
         seen: set[str] = set()
         try:
             with self._copying() as files:
-                for file in files:
+                for found in files:
+                    is_new_object = found.uri and found.digest not in self._known
+                    file = sources.welcome(found, self._context.edge_terms) if is_new_object else found
                     if file.digest not in self._known and file.digest not in seen:
                         seen.add(file.digest)
                         yield file

@@ -181,6 +181,7 @@ def land(context: Context, named: Sequence[Source], *, undated_as: date | None =
         max_record_bytes=context.settings.max_record_bytes,
         chunk_bytes=context.settings.part_bytes,
         is_erased=context.tombstones,
+        edge=context.edge_terms,
         max_session_bytes=context.settings.max_session_bytes,
     )
     with closing(Intake(context, found)) as intake:

@@ -22,11 +22,13 @@ from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import leak_stats, rescan, seal
+from evalpipe.steps import leak_stats, rescan, seal, tiers
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
+from evalpipe.steps.tighten import tighten
 from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.plan import SIGNALS_READ
 from evalpipe.store.winners import DayInput
 
 
@@ -38,7 +40,10 @@ class _Task:
     files: Path | None
     quarantine: Path | None
     copies: Path | None
+    vectors: tuple[Path, ...]
+    has_vectors: bool
     plan: MaskPlan
+    tiers: tiers.TierPlan
     folder: Path
     label: str
     n_bytes: int
@@ -66,8 +71,10 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
 
     Returns:
         What was made. A day whose leak check is red is refused (``LEAK_FOUND``) and recorded; its old
-        slice, if any, stays, without the text of those who have withdrawn their consent since.
+        slice, if any, stays, without the text of those who have withdrawn their consent since. Text of
+        sources that are in tier ``vectors`` now goes from all slices first, on other days too.
     """
+    tighten(context)
     plan = context.mask_plan
 
     sealed: dict[date, Manifest] = {}
@@ -95,7 +102,8 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         if day in sealed:
             audit = rescan.with_earlier(context, sealed[day], found)
         elif item is not None and seal.is_sealed("masked", item):
-            carried, counts = seal.carried_masked(context, day, item)
+            has_vectors = any(part.part.table == "masked.vectors" for part in staged)
+            carried, counts = seal.carried_masked(context, day, item, has_vectors=has_vectors)
             staged += [*carried, *counts]
             stats |= seal.carried_stats(counts, item)
         # Late sessions are masked by the rules of today; what is carried on is scanned by them once it is alone.
@@ -126,6 +134,12 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
         name: dict(enumerate(lake.paths(f"raw.{name}", [manifest])))
         for name in ("sessions", "steps", "quarantine", "files", "copies")
     }
+    vectors = tuple(lake.paths("raw.vectors", [manifest]))
+    # Parts of a day are paired by position, so all of them have vectors or none has.
+    made = context.lookup("masked", day)
+    carries = made is not None and bool(lake.paths("masked.vectors", [made]))
+    has_vectors = bool(vectors) or bool(context.tier_inputs(day)) or carries
+    consent = context.consent_for(manifest)
     sizes = [part.n_bytes for part in manifest.parts if part.table == "raw.steps"]
     n_tasks = max((len(items) for items in pairs.values()), default=0)
     return [
@@ -136,11 +150,14 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
             pairs["files"].get(index),
             pairs["quarantine"].get(index),
             pairs["copies"].get(index),
+            vectors,
+            has_vectors,
             plan,
+            context.tier_plan,
             folder,
             f"{index:05d}",
             sizes[index] * 6 if index < len(sizes) else 0,
-            context.consent,
+            consent,
         )
         for index in range(n_tasks)
     ]
@@ -148,6 +165,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
 
 def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
     gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
+    vectors = tuple(context.lake.paths("masked.vectors", [made]))
     return [
         _Task(
             made.key.day,
@@ -156,7 +174,10 @@ def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.L
             parts.get("files"),
             parts.get("quarantine"),
             parts.get("copies"),
+            vectors,
+            bool(vectors),
             context.mask_plan,
+            context.tier_plan,
             folder,
             f"{index:05d}",
             n_bytes,
@@ -174,7 +195,7 @@ def _rule_sets(context: Context, day: date, sealed: Manifest | None) -> dict[str
     was = context.lookup("masked", day)
     told: dict[str, Any] = {"ruleset": context.mask_plan.ruleset_digest()}
     if was is not None and was.code_version != context.versions.code["masked"]:
-        told["masked_before"] = was.content_of("masked.sessions", "masked.steps")
+        told["masked_before"] = was.content_of(*SIGNALS_READ)
     if sealed is not None:
         told[rescan.RESCANNED] = int(sealed.stats.get(rescan.RESCANNED, 0)) + 1
     return told
@@ -200,15 +221,20 @@ def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, 
     copies = masking.mask_copies(_with(task, "copies", canaries.copies), plan)
     # Staged first, so that the check reads the very bytes that would be published.
     sessions, steps = masking.drop_canaries(masked.sessions, masked.steps)
+    vectors = _came(task, sessions)
+    if not task.is_rescan:  # which has the signals of all sessions without text already
+        steps, vectors = tiers.withhold(sessions, steps, vectors, task.tiers)
     tables = {
         "masked.sessions": sessions,
         "masked.steps": steps,
         "masked.files": masking.drop_canary_rows(files),
         "masked.quarantine": masking.drop_canary_rows(quarantine),
         "masked.copies": masking.drop_canary_rows(copies),
+        "masked.vectors": vectors,
     }
     # Signals pair sessions and steps by position, so steps have a part wherever sessions have one.
-    keep = ("masked.steps",) if not sessions.is_empty() else ()
+    paired = ("masked.steps", "masked.vectors") if task.has_vectors else ("masked.steps",)
+    keep = paired if not sessions.is_empty() else ()
     staged = stage_tables(tables, task.folder, task.label, keep=keep)
     report = masking.leak_check(
         masked.sessions,
@@ -220,6 +246,7 @@ def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, 
         files=files,
         quarantine=quarantine,
         copies=copies,
+        vectors=vectors,
     )
     return staged, masking.drop_canary_rows(masked.redactions), report
 
@@ -234,6 +261,19 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
         told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
         return sessions.with_columns(consent=told), masking.without_text(steps, pl.Series(task.gone, dtype=pl.String))
     return masking.apply_consent(sessions, steps, task.consent)
+
+
+def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
+    """Signals of sessions that came without text. With its consent, a session loses them."""
+    # Few parts of a raw slice hold any, so they are not paired with those of sessions.
+    is_mine = pl.col("session_id").is_in(sessions["session_id"].implode())
+    rows = pl.concat([empty(TABLES["raw.vectors"]), *(pl.read_parquet(path).filter(is_mine) for path in task.vectors)])
+    is_gone = pl.col("consent") == CONSENT_WITHDRAWN
+    came = pl.read_parquet(task.sessions, columns=["session_id", "consent"]) if task.sessions else sessions
+    # What had no consent beside the agent was extracted from no text.
+    gone = sessions.filter(is_gone & ~pl.col("session_id").is_in(came.filter(is_gone)["session_id"].implode()))
+    is_kept = ~pl.col("session_id").is_in(gone["session_id"].implode())
+    return masking.mask_vectors(rows, task.plan).filter(is_kept)
 
 
 def _read(task: _Task, name: str) -> pl.DataFrame:

@@ -126,7 +126,7 @@ def _kernel(task: _Task) -> _Out:
 def _collect(task: _Task, name: str) -> pl.DataFrame:
     contract = TABLES[f"raw.{name}"]
     frames: list[pl.DataFrame] = []
-    column = "session_id" if name in ("sessions", "steps") else "file_id"
+    column = "session_id" if name in LANDED_ONLY else "file_id"
     for part in task.parts:
         wanted = part.sessions if column == "session_id" else part.files
         if not wanted or not part.rows.get(name):

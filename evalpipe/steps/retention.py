@@ -165,7 +165,7 @@ def _strip_held(context: Context, sealed: list[date]) -> None:
 
 def _stripping(gone: list[str]) -> Callable[[str, pl.DataFrame], pl.DataFrame]:
     def change(table: str, rows: pl.DataFrame) -> pl.DataFrame:
-        if table in ("raw.sessions", "raw.steps"):
+        if table in ("raw.sessions", "raw.steps", "raw.vectors"):
             return rows.filter(~pl.col("session_id").is_in(gone))
         if table == "masked.steps":
             is_gone = pl.col("session_id").is_in(gone)

@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -27,19 +28,20 @@ from evalpipe.engines import LocalEngine
 from evalpipe.masking import keys, rekeying
 from evalpipe.masking.keys import ENVIRONMENT_NAME, MaskingKey
 from evalpipe.settings import Settings, require_home
-from evalpipe.steps import epochs, erase
+from evalpipe.steps import epochs, erase, tiers
 from evalpipe.steps.context import Context, load_criteria, yesterday
 from evalpipe.steps.progress import sink
 from evalpipe.steps.publish import APPENDED, publish
 from evalpipe.store.files import move_durably, sync
 from evalpipe.store.lake import Lake, stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
+from evalpipe.store.plan import SIGNALS_READ
 
 #: Parts that no manifest names go at once: nobody reads a home that is rotated.
 _NO_GRACE = -60.0
 _RENDERED = (".html", ".md", ".json", ".svg", ".txt")
 #: Tables of a masked slice whose digests later slices have receipts of.
-_RECEIPTS = (("masked.sessions", "masked.steps"), ("masked.sessions",))
+_RECEIPTS = (SIGNALS_READ, ("masked.sessions",))
 
 
 @dataclass(slots=True)
@@ -94,8 +96,8 @@ def rotate(settings: Settings, environ: Mapping[str, str]) -> Rotated:
         What was done.
 
     Raises:
-        EvalpipeError: ``HOME_IN_USE``, ``HOME_DAMAGED`` before anything is changed where a slice has lost
-            a part; ``KEY_MISSING``, ``KEY_INVALID`` and ``KEY_PERMISSIONS`` of the key.
+        EvalpipeError: ``HOME_IN_USE``, ``EDGE_KEEPS_KEY``; ``HOME_DAMAGED`` before anything is changed
+            where a slice has lost a part; ``KEY_MISSING``, ``KEY_INVALID`` and ``KEY_PERMISSIONS`` of the key.
     """
     require_home(settings)
     # An erasure that was begun is recorded by tokens, which a rotation would change under its hands.
@@ -104,6 +106,7 @@ def rotate(settings: Settings, environ: Mapping[str, str]) -> Rotated:
         lake = Lake(settings.lake, grace_seconds=_NO_GRACE)
         lake.prepare()
         _require_whole(lake)
+        _require_logs_only(lake)
         journal = _Journal(epochs.journal_file(settings))
         is_resumed = journal.path.exists()
         new = _new_key(settings, environ, is_resumed=is_resumed)
@@ -163,6 +166,15 @@ def _require_whole(lake: Lake) -> None:
                 raise EvalpipeError("HOME_DAMAGED", f"{what}.", where=str(manifest.key), fix=fix)
 
 
+def _require_logs_only(lake: Lake) -> None:
+    """Refuse a home with sessions of edge files: what was landed of them are tokens of the key as it is,
+    beside which the tokens of a new epoch would make other people of the same.
+    """
+    n_sessions = sum(manifest.rows("raw.vectors") for manifest in lake.manifests("raw"))
+    if n_sessions:
+        raise EvalpipeError("EDGE_KEEPS_KEY", f"{n_sessions} sessions came in edge files.", where=str(lake.root))
+
+
 def _move(context: Context, lake: Lake, manifest: Manifest, journal: _Journal, done: Rotated) -> None:
     """Move one slice: rows, receipts and what the manifest tells of it."""
     new = context.key
@@ -175,7 +187,10 @@ def _move(context: Context, lake: Lake, manifest: Manifest, journal: _Journal, d
     for index, (part, path) in enumerate(zip(manifest.parts, lake.paths_of(manifest), strict=True)):
         rows = pl.read_parquet(path)
         for old in sources:
-            rows = rekeying.rekey_frame(TABLES[part.table], rows, old, new)
+            move = (
+                tiers.rekeyed if part.table == "masked.vectors" else partial(rekeying.rekey_frame, TABLES[part.table])
+            )
+            rows = move(rows, old, new)
         staged.append(stage_part(part.table, rows, folder, f"{index:05d}"))
     stats = json.dumps(dict(manifest.stats))
     for old in sources:

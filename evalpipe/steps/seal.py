@@ -19,6 +19,8 @@ import polars as pl
 
 from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.render import empty
+from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
@@ -27,6 +29,8 @@ from evalpipe.store.winners import DayInput
 if TYPE_CHECKING:  # the context asks here what it may plan
     from evalpipe.steps.context import Context
 
+#: Tables whose parts pair by position.
+_PAIRED = ("masked.sessions", "masked.steps", "masked.vectors")
 #: Parts of ``masked.redactions`` that come first and count what has expired.
 BASE_REDACTIONS = "n_base_redactions"
 #: Tables that hold pieces of text, or what is made of it.
@@ -114,10 +118,10 @@ class Limits:
         """Rows of a masked table, by its name without its layer, that go on."""
         if name in ("files", "quarantine"):
             return rows.filter(pl.col("file_id").is_in(self.files))
-        if name not in ("sessions", "steps"):
+        if name not in ("sessions", "steps", "vectors"):
             return rows
         rows = rows.filter(pl.col("session_id").is_in(self.sessions))
-        if name == "sessions":
+        if name != "steps":
             return rows
         return masking.without_text(
             rows, rows.filter(~pl.col("session_id").is_in(self.speaking))["session_id"].unique()
@@ -163,16 +167,19 @@ def with_text(context: Context, item: DayInput) -> set[str]:
     return tokens(context, item, item.parts) - tokens(context, item, item.text_gone)
 
 
-def carried_masked(context: Context, day: date, item: DayInput) -> tuple[list[StagedPart], list[StagedPart]]:
+def carried_masked(
+    context: Context, day: date, item: DayInput, *, has_vectors: bool
+) -> tuple[list[StagedPart], list[StagedPart]]:
     """Parts of the old masked slice that go on into the new one of a sealed day.
 
     Args:
         context: The open home.
         day: A sealed day.
         item: What was landed for it.
+        has_vectors: Whether the parts that are new have signals in place of text: then all have.
 
     Returns:
-        Parts of sessions, steps, files and quarantine, text emptied where it has expired or consent is
+        Parts of sessions, steps, vectors, files and quarantine, text emptied where it has expired or consent is
         withdrawn; and parts of redactions, which count what has expired.
 
     Raises:
@@ -206,16 +213,19 @@ def carried_masked(context: Context, day: date, item: DayInput) -> tuple[list[St
     n_base = len(redactions)
     if live & set(manifest.stats.get(LIVE, ())):
         n_base = int(manifest.stats.get(BASE_REDACTIONS, 0))
+    if has_vectors and all(item.part.table != "masked.vectors" for item in out):
+        n_pairs = sum(item.part.table == "masked.sessions" for item in out)
+        blank = empty(TABLES["masked.vectors"])
+        out += [stage_part("masked.vectors", blank, folder, f"carried-blank-{n:05d}") for n in range(n_pairs)]
     return _without_empty_pairs(out), redactions[:n_base]
 
 
 def _without_empty_pairs(staged: Sequence[StagedPart]) -> list[StagedPart]:
-    """Parts without rows left out; sessions and steps pair by position and go together."""
-    sessions = [item for item in staged if item.part.table == "masked.sessions"]
-    steps = [item for item in staged if item.part.table == "masked.steps"]
-    pairs = [pair for pair in zip(sessions, steps, strict=True) if pair[0].part.rows]
-    rest = [item for item in staged if item not in sessions and item not in steps and item.part.rows]
-    return [*(a for a, _ in pairs), *(b for _, b in pairs), *rest]
+    """Parts without rows left out; sessions, steps and vectors pair by position and go together."""
+    paired = [[item for item in staged if item.part.table == name] for name in _PAIRED]
+    pairs = [pair for pair in zip(*filter(None, paired), strict=True) if pair[0].part.rows]
+    rest = [item for item in staged if item.part.table not in _PAIRED and item.part.rows]
+    return [*(item for same in zip(*pairs, strict=True) for item in same), *rest]
 
 
 def carried_signals(context: Context, day: date, item: DayInput) -> list[StagedPart]:

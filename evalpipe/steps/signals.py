@@ -7,7 +7,7 @@ not belong here: what a signal is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -20,6 +20,7 @@ from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.steps import seal
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
+from evalpipe.steps.tiers import opened
 from evalpipe.steps.withdrawal import drop_withdrawn
 from evalpipe.store.manifest import STEP_TABLES, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
@@ -34,7 +35,9 @@ _LATER = ("session_id", "user_id", "workspace", "started_at")
 class _Task:
     sessions: Path
     steps: Path
+    vectors: Path | None
     extraction: ExtractionCriteria
+    version: str
     folder: Path
     label: str
     n_bytes: int
@@ -66,9 +69,12 @@ def make_signals(context: Context, days: Iterable[date], inputs: Mapping[date, D
         only = None
         if seal.is_sealed("signals", inputs[day]):
             only = tuple(sorted(seal.with_text(context, inputs[day])))
+        # Where one part of a day has vectors, all have.
+        vectors: Sequence[Path | None] = context.lake.paths("masked.vectors", [manifest]) or [None] * len(sessions)
+        extraction, version = context.criteria.extraction, context.versions.code["signals"]
         return [
-            _Task(a, b, context.criteria.extraction, folder, f"{index:05d}", b.stat().st_size * 6, only)
-            for index, (a, b) in enumerate(zip(sessions, steps, strict=True))
+            _Task(a, b, c, extraction, version, folder, f"{index:05d}", b.stat().st_size * 6, only)
+            for index, (a, b, c) in enumerate(zip(sessions, steps, vectors, strict=True))
         ]
 
     def finish(day: date, outs: list[_Out]) -> Committed:
@@ -115,11 +121,20 @@ def _moved(context: Context, day: date, staged: list[StagedPart]) -> dict[str, A
 
 def _extract(task: _Task) -> _Out:
     sessions, steps = pl.read_parquet(task.sessions), pl.read_parquet(task.steps)
+    vectors = pl.read_parquet(task.vectors) if task.vectors else None
     if task.only is not None:
         # The others said what they said while their text was there.
         sessions, steps = (rows.filter(pl.col("session_id").is_in(task.only)) for rows in (sessions, steps))
+        vectors = None if vectors is None else vectors.filter(pl.col("session_id").is_in(task.only))
+    if vectors is not None:
+        # Those without text are here with their signals; one that has neither withdrew its consent.
+        is_textless = pl.col("session_id").is_in(vectors["session_id"].implode())
+        sessions, steps = sessions.filter(~is_textless), steps.filter(~is_textless)
     part = signals.extract_part(sessions, steps, task.extraction)
     tables: dict[str, pl.DataFrame] = {table: getattr(part, table.split(".")[1]) for table in STEP_TABLES["signals"]}
+    if vectors is not None:
+        came = opened(vectors, task.version)
+        tables = {name: pl.concat([rows, came[name]]) for name, rows in tables.items()}
     counts = {table.split(".")[1]: data.height for table, data in tables.items()}
     return _Out(tuple(stage_tables(tables, task.folder, task.label)), counts)
 

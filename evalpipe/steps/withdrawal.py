@@ -22,6 +22,7 @@ from evalpipe.store.expiry import known_tenants
 from evalpipe.store.files import locked
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.plan import SIGNALS_READ
 from evalpipe.store.rewrite import rewrite_part, rewrite_slice
 from evalpipe.store.winners import DayInput
 
@@ -208,7 +209,7 @@ def is_due(context: Context, day: date, refused_at: str) -> bool:
     masked, signals = context.lookup("masked", day), context.lookup("signals", day)
     if masked is None or signals is None or WITHHELD not in masked.stats or refused_at not in ("raw", "masked"):
         return False
-    return signals.inputs.get("masked") != masked.content_of("masked.sessions", "masked.steps")
+    return signals.inputs.get("masked") != masked.content_of(*SIGNALS_READ)
 
 
 def _emptied(context: Context, manifest: Manifest, gone: pl.Series) -> list[StagedPart]:
@@ -220,6 +221,8 @@ def _emptied(context: Context, manifest: Manifest, gone: pl.Series) -> list[Stag
         rows = pl.read_parquet(path)
         if part.table == "masked.steps":
             rows = masking.without_text(rows, gone)
+        elif part.table == "masked.vectors":
+            rows = rows.filter(~is_gone)
         elif part.table == "masked.sessions":
             told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
             rows = rows.with_columns(consent=told)

@@ -25,16 +25,19 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
+from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
 from evalpipe.store.parts import FACTS, step_facts
 from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
-LANDED = ("sessions", "steps", "quarantine", "files")
+LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 
 #: Columns that landed tables bear before those of their contract: what tells copies apart.
-LANDED_ONLY = {"sessions": ("copy", "said_digest", "first_step_at"), "steps": ("copy",)}
+LANDED_ONLY = {
+    "sessions": ("copy", "said_digest", "first_step_at", "extraction"), "steps": ("copy",), "vectors": ("copy",),
+}  # fmt: skip
 
 #: What a part of a session lies in.
 _TEXT = ("sessions", "steps")
@@ -59,10 +62,12 @@ class Landing:
     Args:
         root: ``lake/raw/_landing``.
         staging: Where batches are written before they are indexed.
+        edge: How sessions of edge files are told to be those of logs; without, they are told apart.
     """
 
-    def __init__(self, root: Path, staging: Path) -> None:
+    def __init__(self, root: Path, staging: Path, edge: EdgeIdentity | None = None) -> None:
         self.root = root
+        self._edge = edge
         self._staging = staging
         self._known: dict[str, tuple[Mapping[str, str], frozenset[str]]] = {}
         self._n_written = 0
@@ -159,12 +164,12 @@ class Landing:
     def day_inputs(self) -> dict[date, DayInput]:
         """Landing parts of every day and what counts in them; see :func:`~evalpipe.store.winners.choose`."""
         paths = sorted(self._index.glob("*.json"))
-        state = tuple((path.name, path.stat().st_mtime_ns) for path in paths)
+        files = tuple((path.name, path.stat().st_mtime_ns) for path in paths)
+        state = (files, self._edge.extraction if self._edge else "")
         last = _LAST.get(self.root)
         if last is None or last[0] != state:
             entries = [_entry(path) for path in paths]
-            copies = [frame for entry in entries for frame in self._copies_of(entry)]
-            last = (state, choose(entries, copies, self._look))
+            last = (state, choose(entries, self._copies_in(entries), self._look, self._edge))
             _LAST.clear()
             _LAST[self.root] = last
         return dict(last[1])
@@ -172,6 +177,14 @@ class Landing:
     def state(self) -> tuple[int, int]:
         """Something that is another one once an entry was written, by this process or any."""
         return self._n_written, self._index.stat().st_mtime_ns if self._index.exists() else 0
+
+    def copies(self) -> pl.DataFrame:
+        """``batch``, ``day``, ``stem`` and :data:`~evalpipe.store.winners.COPY_SCHEMA` of every landed copy."""
+        found = self._copies_in(self.entries())
+        return pl.concat(found) if found else pl.DataFrame(schema={"session_id": pl.String, **COPY_SCHEMA})
+
+    def _copies_in(self, entries: Iterable[Entry]) -> list[pl.DataFrame]:
+        return [frame for entry in entries for frame in self._copies_of(entry)]
 
     def _copies_of(self, entry: Entry) -> list[pl.DataFrame]:
         if not any(part.rows.get("sessions") for part in entry.parts):

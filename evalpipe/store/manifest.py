@@ -21,7 +21,7 @@ LAYOUT = 3
 
 #: Steps of the pipeline: each writes the tables of one layer step and commits one manifest a slice.
 STEP_TABLES: dict[str, tuple[str, ...]] = {
-    "raw": ("raw.sessions", "raw.steps", "raw.quarantine", "raw.files", "raw.copies"),
+    "raw": ("raw.sessions", "raw.steps", "raw.quarantine", "raw.files", "raw.copies", "raw.vectors"),
     "masked": (
         "masked.sessions",
         "masked.steps",
@@ -29,6 +29,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "masked.files",
         "masked.copies",
         "masked.redactions",
+        "masked.vectors",
         "masked.rescans",
     ),
     "signals": (

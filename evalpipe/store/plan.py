@@ -16,6 +16,9 @@ from evalpipe.store.manifest import Manifest, SliceKey, contiguous
 #: Steps in order of flow; a stale slice makes the following ones of its day stale.
 DAY_STEPS = ("raw", "masked", "signals", "outcomes")
 
+#: What signals are made from.
+SIGNALS_READ = ("masked.sessions", "masked.steps", "masked.vectors")
+
 #: Outcomes of a day read masked sessions from this many days before and after it.
 LOOK_BACK_DAYS = 1
 LOOK_AHEAD_DAYS = 3
@@ -110,7 +113,7 @@ def expected_inputs(
         return {"raw": raw.content, "key": versions.key, **versions.ledgers(step, day)} if raw else None
     if step == "signals":
         masked = lookup("masked", day)
-        return {"masked": masked.content_of("masked.sessions", "masked.steps"), "key": versions.key} if masked else None
+        return {"masked": masked.content_of(*SIGNALS_READ), "key": versions.key} if masked else None
     signals = lookup("signals", day)
     if signals is None:
         return None

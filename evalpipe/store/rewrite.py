@@ -23,7 +23,7 @@ from evalpipe.store.winners import LandedFile, LandedPart
 #: (table, rows) to the rows that stay; the same object where all do.
 Change = Callable[[str, pl.DataFrame], pl.DataFrame]
 #: Tables whose parts pair by position.
-_PAIRED = ("sessions", "steps")
+_PAIRED = ("sessions", "steps", "vectors")
 
 
 def rewrite_landing(landing: Landing, change: Change, file: Callable[[LandedFile], LandedFile]) -> int:
@@ -118,7 +118,7 @@ def rewrite_slice(lake: Lake, manifest: Manifest, change: Change) -> Manifest | 
         old = lake.read(part.table, [replace(manifest, parts=(part,))])
         new = change(part.table, old)
         is_changed |= new is not old and not new.equals(old)
-        # Sessions and steps pair by position, so an empty part stays in its place.
+        # Sessions, steps and vectors pair by position, so an empty part stays in its place.
         if not new.is_empty() or part.table.split(".")[1] in _PAIRED:
             staged.append(stage_part(part.table, new, folder, f"{index:05d}"))
     if not is_changed:

@@ -34,6 +34,7 @@ from typing import Any
 
 import polars as pl
 
+from evalpipe.store.edge import EdgeIdentity, named_alike
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.parts import Joined, Look, joined_sessions, part_rows, with_wholes
@@ -45,6 +46,7 @@ COPY_SCHEMA = pl.Schema({
     "reader_version": pl.String(), "n_messages": pl.Int32(), "content_digest": pl.String(),
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
+    "extraction": pl.String(),
 })  # fmt: skip
 
 #: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
@@ -205,20 +207,23 @@ def chosen_entries(entries: Sequence[Entry]) -> dict[str, str]:
     return best
 
 
-def choose(entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look) -> dict[date, DayInput]:
+def choose(
+    entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look, edge: EdgeIdentity | None = None
+) -> dict[date, DayInput]:
     """Landing parts of every day, with the files and sessions that count in them.
 
     Args:
         entries: The whole landing index.
         copies: ``batch``, ``day``, ``stem`` and :data:`COPY_SCHEMA` of every landed copy.
         look: Tells the steps of copies; asked about sessions only that may be in parts.
+        edge: How sessions of edge files are told to be those of logs.
 
     Returns:
         Inputs of every day that something was landed for, in order of days.
     """
     chosen = chosen_entries(entries)
     gone = superseded(entries)
-    ranked = _ranked(chosen, gone, copies)
+    ranked = _ranked(chosen, gone, copies, edge)
     joined = joined_sessions(ranked.filter(~pl.col("is_gone") & pl.col("is_dated")), look)
     parts = part_rows(joined)
     best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
@@ -270,9 +275,11 @@ def _day_input(
     )
 
 
-def _ranked(chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Copies of each session, the one that counts first: newest reader, then most messages, then the
-    smaller digest.
+def _ranked(
+    chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataFrame], edge: EdgeIdentity | None
+) -> pl.DataFrame:
+    """Copies of each session, the one that counts first: newest reader, then most messages, then a log
+    before an edge file, then the smaller digest. Signals of another extraction come last of all.
 
     A copy in a parse that does not count is no copy. Of equal copies, one in a file that a longer one
     replaced comes last, so that what counts lies in a file that counts.
@@ -280,12 +287,16 @@ def _ranked(chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataF
     schema = {"batch": pl.String(), "day": pl.Date(), "stem": pl.String(), **COPY_SCHEMA}
     counts = pl.DataFrame({"file_id": list(chosen), "batch": list(chosen.values())}, schema_overrides=_TEXTS)
     rows = pl.concat([pl.DataFrame(schema=schema), *copies]).join(counts, on=["file_id", "batch"], how="semi")
+    rows = named_alike(rows, edge)
     versions = sorted(rows["reader_version"].unique(), key=version_key)
     age = pl.DataFrame(
         {"reader_version": versions, "age": range(len(versions), 0, -1)},
         schema={"reader_version": pl.String, "age": pl.Int32},
     )
-    order = ["session_id", "age", "n_messages", "content_digest", "is_gone", "file_id", "day", "stem", "copy"]
+    order = [
+        "session_id", "is_foreign", "age", "n_messages", "is_edge", "content_digest",
+        "is_gone", "file_id", "day", "stem", "copy",
+    ]  # fmt: skip
     return (
         rows.join(age, on="reader_version")
         .with_columns(is_gone=pl.col("file_id").is_in(list(gone)))
@@ -295,7 +306,7 @@ def _ranked(chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataF
 
 def _winners(best: pl.DataFrame) -> dict[tuple[date, str], tuple[Pick, ...]]:
     """Copies that count, by day and part."""
-    grouped = best.sort("session_id").group_by("day", "stem", maintain_order=True).agg("session_id", "copy")
+    grouped = best.sort("session_id").group_by("day", "stem", maintain_order=True).agg("landed_id", "copy")
     return {(day, stem): tuple(zip(ids, copies, strict=True)) for day, stem, ids, copies in grouped.iter_rows()}
 
 

@@ -52,8 +52,9 @@ def _land(
     ledgers = [(_file(name, readers["s"], 1), rows[0][1] if rows else DAY) for name, rows in files.items()]
     tables: dict[str, pl.DataFrame] = {}
     told = {"copy": pl.lit(0, pl.Int32()), "said_digest": pl.lit(None, pl.String())}
+    told["extraction"] = pl.lit(None, pl.String())
     told["first_step_at"] = pl.lit(None, pl.Datetime("us", "UTC"))
-    for table in ("sessions", "steps", "quarantine", "files"):
+    for table in ("sessions", "steps", "quarantine", "files", "vectors"):
         rows = {"sessions": sessions, "files": ledgers}.get(table, [])
         frame = render.frame(TABLES[f"raw.{table}"], [row for row, _ in rows])
         frame = frame.with_columns(**{name: told[name] for name in LANDED_ONLY.get(table, ())})

@@ -58,6 +58,7 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 AT,
                 True,
                 None,
+                None,
             )
             for s, n, file in held
         ],

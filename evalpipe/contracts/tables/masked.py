@@ -82,6 +82,16 @@ REDACTIONS = Table(
     ),
 )  # fmt: skip
 
+VECTORS = Table(
+    layer="masked",
+    name="vectors",
+    grain="one row a session in tier vectors",
+    meaning="Signals of sessions whose text is not stored: a working table, from which signals are made.",
+    sort=("session_id",),
+    columns=raw.VECTORS.columns,
+    is_published=False,
+)
+
 RESCANS = Table(
     layer="masked",
     name="rescans",
@@ -98,4 +108,4 @@ RESCANS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS, RESCANS)
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, REDACTIONS, VECTORS, RESCANS)

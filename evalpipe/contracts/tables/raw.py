@@ -195,4 +195,17 @@ COPIES = Table(
     ),
 )  # fmt: skip
 
-TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES)
+VECTORS = Table(
+    layer="raw",
+    name="vectors",
+    grain="one row a session whose signals were extracted beside the agent",
+    meaning="Signals of sessions that came without text (docs/privacy-tiers.md).",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("extraction", S, "Version of the extraction.", nullable=False),
+        Column("signals", S, "Rows of the signals tables as JSON, without text.", nullable=False, is_published=False),
+    ),
+)  # fmt: skip
+
+TABLES = (SESSIONS, STEPS, QUARANTINE, FILES, COPIES, VECTORS)

@@ -28,7 +28,7 @@ def _where(*, is_key: bool = True) -> tuple[Column, ...]:
 
 def _how() -> tuple[Column, ...]:
     return (
-        Column("snippet", S, "At most 160 characters of masked text around the evidence.", nullable=False, sensitivity=Sensitivity.TEXT),
+        Column("snippet", S, "At most 160 characters of masked text around the evidence.", sensitivity=Sensitivity.TEXT),
         Column("span_start", I32, "Start of the evidence in the masked field, in characters.", nullable=False, low=0),
         Column("span_end", I32, "End of the evidence.", nullable=False, low=0),
         Column("extractor", S, "Extractor that made the row.", nullable=False),
