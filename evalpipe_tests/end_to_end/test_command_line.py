@@ -88,7 +88,8 @@ def test_verbs_that_read_make_no_home(cli: Cli, tmp_path: Path) -> None:
         ("doctor",),
         ("backfill", "2026-01-05"),
     ):
-        for name in ("none", "file"):
+        # A start takes seconds: a file in the place of a home is one case more, not one a verb.
+        for name in ("none", "file") if verb == ("doctor",) else ("none",):
             done = cli(*verb, "--home", tmp_path / name, expect=2)
             assert done.stderr.startswith("NO_HOME"), verb
             assert len(done.stderr.splitlines()) == 2, verb
