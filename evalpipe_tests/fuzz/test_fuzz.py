@@ -119,7 +119,7 @@ _SPACES = " " * 200_000
     "data",
     [
         coding_logs.specstory(body=f"_**User**_\n\nbuild{_SPACES}it\n").encode(),
-        lines(Claude().user(f"build{_SPACES}<b>")),
+        lines(Claude().user(f"build{_SPACES}</system-reminder>")),
         lines(
             {
                 "messages": [
