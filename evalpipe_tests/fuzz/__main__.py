@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +38,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path(".fuzz"), help="folder for inputs that failed")
     parser.add_argument("--number", type=int, help="judge this one input again and keep it")
     arguments = parser.parse_args()
+    for stop in (signal.SIGINT, signal.SIGTERM):  # in the background, too, what was found so far is told
+        signal.signal(stop, signal.default_int_handler)
     console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     if arguments.number is not None:
         made = make(arguments.number, family_of(arguments.number))

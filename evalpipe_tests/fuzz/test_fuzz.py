@@ -22,6 +22,8 @@ from evalpipe_tests.fuzz.judge import judge
 from evalpipe_tests.fuzz.landing import find_fault
 from evalpipe_tests.fuzz.seeds import families, seeds
 from evalpipe_tests.fuzz.values import raw, written
+from evalpipe_tests.sources import coding_logs
+from evalpipe_tests.sources.helpers import Claude, lines
 
 _ROUND = 35
 
@@ -108,3 +110,29 @@ def test_an_archive_of_nothing_is_accounted_for(tmp_path: Path) -> None:
 def test_the_place_of_what_leaves_the_grammar_holds_the_space_after_a_key(tmp_path: Path) -> None:
     for data in (b'{"info" "num_trials"', b'{\n "simulations": [],\n "info" \n 5}'):
         assert _codes(data, tmp_path / "log.json")["BAD_JSON"] == 1
+
+
+_SPACES = " " * 200_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        coding_logs.specstory(body=f"_**User**_\n\nbuild{_SPACES}it\n").encode(),
+        lines(Claude().user(f"build{_SPACES}</system-reminder>")),
+        lines(
+            {
+                "messages": [
+                    {"role": "user", "content": f"###STOP### build{_SPACES}it"},
+                    {"role": "assistant", "content": "x"},
+                ]
+            }
+        ),
+    ],
+    ids=["specstory", "claude_code", "openai_messages"],
+)
+def test_much_white_space_is_looked_at_once(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(data)
+    (verdict,) = judge([path])
+    assert (verdict.fault, verdict.n_sessions) == ("", 1)

@@ -39,7 +39,8 @@ _CONTEXT = (
     r"|session-start-hook|post-tool-use-hook)>.*?</\1>"
 )
 _LEADING = re.compile(rf"\s*{_CONTEXT}", re.S)
-_TRAILING = re.compile(rf"(?:\s*{_CONTEXT})+\s*\Z", re.S)
+# White space counts from where it begins: tried from each of its characters, much of it takes for ever.
+_TRAILING = re.compile(rf"(?:(?:(?<!\s)\s+)?{_CONTEXT})+\s*\Z", re.S)
 _REFUSED = re.compile(
     r"The user doesn['’]t want to (?:proceed with this tool use|take this action)"
     r"|Permission for this tool use was denied\. The tool use was rejected"  # what newer releases write

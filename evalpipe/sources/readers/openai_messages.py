@@ -30,7 +30,8 @@ from evalpipe.sources.session import (
 from evalpipe.sources.times import normal_time
 
 #: What simulated users write to end a conversation; an instruction to the simulator, not words.
-_CONTROL = re.compile(r"\s*###[A-Z-]+###\s*")
+# White space counts from where it begins: tried from each of its characters, much of it takes for ever.
+_CONTROL = re.compile(r"(?:(?<!\s)\s+)?###[A-Z-]+###\s*")
 
 _RESULT_BLOCKS = frozenset({"tool_result", "mcp_tool_result", "web_search_tool_result", "code_execution_tool_result"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})

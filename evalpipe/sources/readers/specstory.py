@@ -36,7 +36,8 @@ _TIME = re.compile(r"(?:\A|\s)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:Z|[+-]\d{4}))\Z"
 _MODEL_WORD = re.compile(r"\bmodel[: ]\s*([^\s,]+)")
 _MESSAGE_ID = re.compile(r"<!-- message-id: (\S+) -->")
 _THOUGHT = re.compile(r"<think>.*?</think>", re.S)
-_RULE = re.compile(r"\s*^---\s*\Z", re.M)
+# White space counts from where it begins: tried from each of its characters, much of it takes for ever.
+_RULE = re.compile(r"(?:(?<!\s)\s+)?^---\s*\Z", re.M)
 
 _AGENTS = {"claude code": "claude-code", "codex cli": "codex", "gemini cli": "gemini-cli"}
 #: What SpecStory itself writes for the agent when it carries a session over to another one.
