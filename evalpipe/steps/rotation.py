@@ -206,7 +206,11 @@ def _move(context: Context, lake: Lake, manifest: Manifest, journal: _Journal, d
     inputs = {name: journal.moved.get(value, value) for name, value in manifest.inputs.items()}
     if "key" in inputs:
         inputs |= _ledgers(context, sources[0], manifest) | {"key": new.fingerprint}
-    lake.commit(manifest.key, staged, inputs=inputs, code_version=manifest.code_version, stats=json.loads(stats))
+    told = json.loads(stats)
+    if "masked_by" in told.get("leak", {}):
+        # Rates and tokens of another key are nothing to hold the next slices against.
+        told["leak"]["masked_by"] = ""
+    lake.commit(manifest.key, staged, inputs=inputs, code_version=manifest.code_version, stats=told)
     done.slices += 1
 
 

@@ -108,7 +108,7 @@ def test_a_late_session_makes_an_analysis_stale_and_doctor_says_so(cli: Cli, tmp
     assert cli.json("doctor", "--home", home)["analyses_stale"] == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM])
 def test_the_ui_says_where_it_is_and_leaves_no_process(cli: Cli, tmp_path: Path, number: int) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -259,7 +259,7 @@ def test_nothing_comes_back_from_the_same_logs_other_files_or_later_nights(erase
     assert places_of(home, wanted) == {}
 
 
-@pytest.mark.parametrize("at", ["rewrite_landing", "rewrite_slice", "_make_anew", "correct"])
+@pytest.mark.parametrize("at", ["rewrite_slice", "correct"])
 def test_a_killed_erasure_is_gone_on_with(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:

@@ -185,7 +185,7 @@ def test_what_would_need_expired_text_is_refused_and_shown(home: Path, tmp_path:
         assert DAY not in context.plan().stale
         assert retention.sealed_days(context)[1] == [DAY]
         with pytest.raises(EvalpipeError, match="INPUT_EXPIRED"):
-            seal.carried_masked(context, DAY, inputs[DAY])
+            seal.carried_masked(context, DAY, inputs[DAY], has_vectors=False)
 
 
 def test_newer_rules_scan_what_is_left_of_a_sealed_day_and_newer_patterns_leave_it(
