@@ -132,12 +132,12 @@ class _Planter:
         return self._drawn(template, self._where, *names)
 
     def _drawn(self, template: str, *names: str) -> str:
+        # What the template itself spells, it spells on purpose.
+        n_own = len(_FILLER.findall(re.sub(r"\{[^}]*\}", "", template)))
         value, tries = "", 0
-        while not value or (_FILLER.search(value) and "{" in template and tries < 64):
+        while not value or (len(_FILLER.findall(value)) > n_own and "{" in template and tries < 64):
             seed = hmac.digest(self._secret, "\0".join((*names, str(tries))).encode(), "sha256")
             value, tries = expand(template, seed).text, tries + 1
-            if _FILLER.search(re.sub(r"\{[^}]*\}", "", template)):
-                break  # the template itself spells it, on purpose
         return value
 
     def session(self, place: str) -> None:

@@ -62,7 +62,14 @@ def test_every_column_of_the_contracts_has_a_policy_of_its_own() -> None:
             if column.sensitivity is Sensitivity.PSEUDONYM:
                 assert named[column.name].startswith("rekey:")
             if named[column.name] == "keep" and column.kind is Kind.STR:
-                assert column.values or column.name in ("source", "reader_version", "code", "rule", "counted_source")
+                assert column.values or column.name in (
+                    "source",
+                    "reader_version",
+                    "code",
+                    "rule",
+                    "counted_source",
+                    "extraction",
+                )
 
 
 @pytest.mark.parametrize(
