@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ import zstandard
 
 from evalpipe.contracts.errors import EvalpipeError
 
+#: Room for values that nest as deep as they are read; far below what fits the stack of a process.
+_PICKLE_LEVELS = 10_000
 #: Partitions of one level; one that is still too large is partitioned again.
 _PARTITIONS = 256
 
@@ -94,7 +97,8 @@ class Spool:
         """Write all that is held to disk, if there is a place for it."""
         if self._options is None or not self._held:
             return
-        pickled = {key: pickle.dumps(items, pickle.HIGHEST_PROTOCOL) for key, items in self._held.items()}
+        with _deep_values():
+            pickled = {key: pickle.dumps(items, pickle.HIGHEST_PROTOCOL) for key, items in self._held.items()}
         self._write(pickled, self._options)
         self._held = {}
 
@@ -192,6 +196,17 @@ class Spool:
         name = key.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(name, digest_size=4, salt=self._level.to_bytes(4, "big")).digest()
         return int.from_bytes(digest, "big") % _PARTITIONS
+
+
+@contextmanager
+def _deep_values() -> Iterator[None]:
+    """JSON is read 1,024 levels deep, and pickle takes several of the interpreter's for each of them."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _PICKLE_LEVELS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @contextmanager

@@ -136,3 +136,30 @@ def test_much_white_space_is_looked_at_once(data: bytes, tmp_path: Path) -> None
     path.write_bytes(data)
     (verdict,) = judge([path])
     assert (verdict.fault, verdict.n_sessions) == ("", 1)
+
+
+_MANY = 40_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        coding_logs.specstory(body="_**User**_\n\nbuild it\n\n_**Agent**_\n\n" + "<think>" * _MANY + "\n").encode(),
+        lines(Claude().user("build " + "<system-reminder>x</system-reminder>" * 40 + "</b>")),
+        lines(Claude().user("build " + "<system-reminder>" * _MANY + "</system-reminder>")),
+        lines(
+            {
+                "messages": [
+                    {"role": "user", "content": "build it"},
+                    {"role": "assistant", "content": "<tool_call>{" * _MANY + "</tool_call>"},
+                ]
+            }
+        ),
+    ],
+    ids=["thoughts", "context", "unclosed_context", "calls"],
+)
+def test_many_tags_that_nothing_closes_are_looked_at_once(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(data)
+    (verdict,) = judge([path])
+    assert (verdict.fault, verdict.n_sessions) == ("", 1)

@@ -87,6 +87,19 @@ def test_spilled_sessions_are_those_held_in_memory(
     assert [item.name for item in folder.iterdir()] == ["log.json"]
 
 
+@pytest.mark.parametrize("name", GATHERED)
+def test_values_that_nest_as_deep_as_json_is_read_are_spilled(name: str, tmp_path: Path) -> None:
+    deep = "[" * 1000 + "]" * 1000
+    path = tmp_path / "log.jsonl"
+    records = [json.dumps({**record, "deeper": 0}) for record in GATHERED[name]]
+    path.write_text("\n".join(r.replace('"deeper": 0', f'"deeper": {deep}') for r in records), "utf-8")
+    held = Read(path)
+    spilled = Read(path, spool=tmp_path, held_bytes=-1)
+    assert held.sessions.height
+    for expected, found in zip(tables(held), tables(spilled), strict=True):
+        assert expected.equals(found)
+
+
 def test_a_session_that_is_too_large_is_quarantined_and_the_others_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     large = [{**renamed(record, "-x"), "input": "x" * 5000} for record in RESPONSES]

@@ -18,6 +18,7 @@ Call = tuple[str, str | None]
 _FUNCTION = re.compile(r"<function=([\w.-]{1,100})>(.*?)(?:</function>|\Z)", re.S)
 _PARAMETER = re.compile(r"<parameter=([\w.-]{1,100})>(.*?)(?:</parameter>|\Z)", re.S)
 _TOOL_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
+_CALL_END = re.compile(r"\}\s*</tool_call>")
 _REJECTED = "Previous response had parsing errors"
 _EXIT_CODE = re.compile(r"\[The command completed with exit code (-?\d{1,9})\.\]")
 
@@ -37,7 +38,9 @@ def calls_in(text: str, answer: str = "") -> list[Call]:
             for match in _FUNCTION.finditer(text)
         ]
     if "<tool_call>" in text:
-        return [call for match in _TOOL_CALL.finditer(text) if (call := _named(match[1]))]
+        # Behind the last call that ends none does, and it would be sought from every beginning.
+        n_ended = max((match.end() for match in _CALL_END.finditer(text)), default=0)
+        return [call for match in _TOOL_CALL.finditer(text, 0, n_ended) if (call := _named(match[1]))]
     if '"commands"' in text:
         return _commands(text)
     return []

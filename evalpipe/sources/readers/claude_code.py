@@ -150,7 +150,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="3",
+    version="4",
     shape="lines",
     recognise=_recognise,
     hint=_hint,

@@ -205,7 +205,7 @@ class _Steps:
             tools.append("\n".join(lines[first:last]))
             at = last + 1
         said += lines[at:]
-        words = _THOUGHT.sub("", "\n".join(said)).strip()
+        words = _without_thoughts("\n".join(said)).strip()
         plain = plain_tool(words)
         row = agent_row(step_id, None if plain else words or None, message.at, message.model, parent)
         if _RESUMED.fullmatch(words):
@@ -228,6 +228,12 @@ def _cut(line: bytes) -> bool:
 def _hint(head: bytes) -> bool:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     return text.startswith(_GENERATED.encode()) or _START_LINE.match(text.partition(b"\n")[0].rstrip(b"\r")) is not None
+
+
+def _without_thoughts(text: str) -> str:
+    # Behind the last closing tag nothing is closed, and would be searched from every opening one.
+    n_closed = text.rfind("</think>") + len("</think>")
+    return _THOUGHT.sub("", text[:n_closed]) + text[n_closed:] if "</think>" in text else text
 
 
 READER = Reader(
