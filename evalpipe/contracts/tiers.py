@@ -1,6 +1,6 @@
 """Privacy tiers: what of a session is stored, by source.
 
-Belongs here: the three tiers, which columns each keeps (read from the contracts), and how a person
+Belongs here: the tiers, which columns each keeps (read from the contracts), and how a person
 writes them down. Does not belong here: taking text away (``steps/tiers.py``), how long text is kept.
 """
 
@@ -17,13 +17,11 @@ class Tier(StrEnum):
     """What is stored, from the strictest.
 
     ``VECTORS``: signals, counts and pseudonymised metadata, no text of any kind. ``SNIPPETS``: masked
-    snippets of signals too; masked text of steps is a working column that expires. ``FULL``: masked
-    text is kept for the time that is declared for it.
+    snippets of signals too; masked text of steps is a working column that expires.
     """
 
     VECTORS = "vectors"
     SNIPPETS = "snippets"
-    FULL = "full"
 
 
 def kept_in(table: Table, column: Column) -> tuple[Tier, ...]:
@@ -34,7 +32,7 @@ def kept_in(table: Table, column: Column) -> tuple[Tier, ...]:
         column: One of its columns.
     """
     is_text = column.sensitivity is Sensitivity.TEXT and table.layer != "raw"
-    return (Tier.SNIPPETS, Tier.FULL) if is_text else tuple(Tier)
+    return (Tier.SNIPPETS,) if is_text else tuple(Tier)
 
 
 def withheld(table: Table, tier: Tier) -> tuple[str, ...]:
@@ -65,7 +63,7 @@ class Tiers:
 
     @classmethod
     def parse(cls, value: object) -> Tiers:
-        """Read the table ``[tiers]``, or ``vectors`` or ``default=full,codex=vectors`` of the environment.
+        """Read the table ``[tiers]``, or ``vectors`` or ``default=snippets,codex=vectors`` of the environment.
 
         Raises:
             ValueError: It is neither, or names no tier.

@@ -71,9 +71,8 @@ def signals_of(context: Context) -> dict[str, pl.DataFrame]:
     return found
 
 
-@pytest.mark.parametrize("tier", ["snippets", "full"])
-def test_numbers_are_the_same_in_every_tier_and_vectors_store_no_text(tmp_path: Path, tier: str) -> None:
-    made = {}
+def test_numbers_are_the_same_in_every_tier_and_vectors_store_no_text(tmp_path: Path) -> None:
+    made, tier = {}, "snippets"
     for name in ("vectors", tier):
         folder = tmp_path / name
         folder.mkdir()
@@ -135,12 +134,12 @@ def test_every_column_of_text_can_be_withheld_and_only_those() -> None:
 
 
 def test_tiers_are_written_as_a_table_or_in_the_environment(tmp_path: Path) -> None:
-    set_tiers(tmp_path, 'default = "full"\ncodex = "vectors"')
+    set_tiers(tmp_path, 'default = "snippets"\ncodex = "vectors"')
     tiers = load(folder=tmp_path, environ={}).tiers
-    assert (tiers.of("codex"), tiers.of("claude_code")) == (Tier.VECTORS, Tier.FULL)
-    tiers = load(folder=tmp_path, environ={"EVALPIPE_TIERS": "vectors, codex = full"}).tiers
-    assert (tiers.of("codex"), tiers.of("claude_code")) == (Tier.FULL, Tier.VECTORS)
-    for bad in ("text", "codex=", "codex=full,codex=vectors"):
+    assert (tiers.of("codex"), tiers.of("claude_code")) == (Tier.VECTORS, Tier.SNIPPETS)
+    tiers = load(folder=tmp_path, environ={"EVALPIPE_TIERS": "vectors, codex = snippets"}).tiers
+    assert (tiers.of("codex"), tiers.of("claude_code")) == (Tier.SNIPPETS, Tier.VECTORS)
+    for bad in ("full", "codex=", "codex=snippets,codex=vectors"):
         with pytest.raises(EvalpipeError, match="SETTINGS_INVALID"):
             load(folder=tmp_path, environ={"EVALPIPE_TIERS": bad})
     set_tiers(tmp_path, 'claude = "vectors"')
