@@ -76,6 +76,7 @@ class Rule:
     unless_command: re.Pattern[str] | None
     last: re.Pattern[str] | None
     any: re.Pattern[str] | None
+    also: re.Pattern[str] | None
     unless: re.Pattern[str] | None
     is_run: bool
     is_speaker: bool
@@ -140,6 +141,7 @@ def _rule(row: Mapping[str, Any], macros: Mapping[str, str]) -> Rule:
         unless_command=pattern("unless_command"),
         last=pattern("last"),
         any=pattern("any"),
+        also=pattern("also"),
         unless=pattern("unless"),
         is_run=row.get("runs", False),
         is_speaker=row.get("speaker", False),
@@ -224,6 +226,8 @@ def _evidence(rule: Rule, command: str, line: commands.CommandLine, region: str)
     if rule.is_run and line.segments and all(table().viewers.search(name) for name in line.programs):
         return None
     if rule.unless is not None and rule.unless.search(region):
+        return None
+    if rule.also is not None and not rule.also.search(region):
         return None
     if rule.any is None:
         return _first_line(region)
