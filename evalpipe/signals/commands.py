@@ -44,9 +44,9 @@ _PLACES_3 = frozenset({("docker", "compose", "exec"), ("docker", "compose", "run
 #: Programs whose first argument says which program it is.
 _TWO_WORDS = frozenset(
     {"git", "go", "cargo", "npm", "pnpm", "yarn", "bun", "deno", "dotnet", "docker", "gh", "make", "kubectl",
-     "terraform", "tofu", "helm", "systemctl", "swift", "mix", "rake", "rails", "flutter", "dart", "bazel", "zig", "pip",
-     "pip3", "brew", "apt-get", "apt", "turbo", "nx", "tmux", "crontab", "gcloud", "aws", "az", "conda", "composer",
-     "podman"}
+     "terraform", "tofu", "helm", "systemctl", "swift", "mix", "rake", "rails", "flutter", "dart", "bazel", "zig",
+     "pip", "pip3", "brew", "apt-get", "apt", "turbo", "nx", "tmux", "crontab", "gcloud", "aws", "az", "conda",
+     "composer", "podman"}
 )  # fmt: skip
 _WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "-f", "--directory", "--prefix", "--cwd", "-n", "--namespace", "-u",

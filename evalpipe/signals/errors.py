@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evalpipe.contracts.signals import CATEGORY_LAYERS
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.signals import causes, commands, rulefiles
 
 FAILURES = frozenset({"error", "check_failure"})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalpipe.contracts.signals import CATEGORY_LAYERS
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.signals import calls, causes, commands, errors, rulefiles
 from evalpipe_tests.signals.build import Talk, frames
 
