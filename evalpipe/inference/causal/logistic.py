@@ -1,0 +1,146 @@
+"""Logistic regression of two or more classes, penalized or not.
+
+Belongs here: Newton steps, coefficients, their standard errors. Does not belong here: what is
+regressed on what (propensities, weights of signals).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from evalpipe.inference.cells import Ints
+from evalpipe.inference.model import Bools, Floats
+
+_MAX_STEPS = 100
+_TOLERANCE = 1e-10
+#: A coefficient this large means that the classes are separated: the likelihood has no maximum.
+_SEPARATED = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Logit:
+    """A fitted regression of J + 1 classes on P columns.
+
+    Attributes:
+        coef: (J, P) log-odds of classes 1..J against class 0. cov: (J P, J P) inverse information.
+        fitted: (N, J + 1) probabilities of the classes.
+        deviance: -2 log-likelihood, unpenalized, weighted.
+        is_converged: Whether the maximum was reached; if not, nothing of it may be used.
+    """
+
+    coef: Floats
+    cov: Floats
+    fitted: Floats
+    deviance: float
+    is_converged: bool
+
+    @property
+    def se(self) -> Floats:
+        """(J, P) standard errors."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.cov), 0.0)).reshape(self.coef.shape))
+
+    def predict(self, X: Floats) -> Floats:
+        """(M, J + 1) probabilities of the classes for other rows."""
+        return _probabilities(X, self.coef)
+
+
+def fit_logit(
+    X: Floats, label: Ints, n_classes: int = 2, *, weight: Floats | None = None, penalty: Floats | None = None
+) -> Logit:
+    """Fit by Newton's method with step halving.
+
+    Args:
+        X: (N, P) columns, the intercept among them if there is to be one.
+        label: (N,) classes 0..n_classes-1.
+        n_classes: J + 1.
+        weight: (N,) weights of the rows; 1 by default.
+        penalty: (P,) ridge: adds 0.5 sum penalty coef^2 to the loss. 0 for the intercept; 1/C in
+            the convention of scikit-learn. None for maximum likelihood.
+
+    Returns:
+        The fit. Separated classes and collinear columns do not converge without a penalty.
+
+    Raises:
+        ValueError: Shapes do not fit, a label is out of range, or a number is NaN or infinite.
+    """
+    X, label = np.asarray(X, dtype=np.float64), np.asarray(label, dtype=np.int64)
+    v = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if X.ndim != 2 or label.shape != (len(X),) or v.shape != (len(X),):
+        raise ValueError(f"X has shape {X.shape}, label {label.shape}, weight {v.shape}")
+    if not (np.isfinite(X).all() and np.isfinite(v).all()) or (v < 0).any():
+        raise ValueError("X and weight must be finite, and weight not negative")
+    if len(label) and (label.min() < 0 or label.max() >= n_classes):
+        raise ValueError(f"label must be below {n_classes}")
+    n_rows, n_columns = X.shape
+    j = n_classes - 1
+    ridge = np.tile(np.zeros(n_columns) if penalty is None else np.asarray(penalty, dtype=np.float64), j)
+    target = (label[:, None] == np.arange(1, n_classes)).astype(np.float64)
+    coef = np.zeros((j, n_columns))
+    loss = _loss(X, label, v, coef, ridge)
+    is_converged = False
+    for _ in range(_MAX_STEPS):
+        p = _probabilities(X, coef)[:, 1:]
+        gradient = (v[:, None] * (target - p)).T @ X - (ridge * coef.ravel()).reshape(coef.shape)
+        step, is_solved = _solve(_information(X, p, v) + np.diag(ridge), gradient.ravel())
+        if not is_solved:
+            break
+        scale = 1.0
+        while True:
+            trial = coef + scale * step.reshape(coef.shape)
+            trial_loss = _loss(X, label, v, trial, ridge)
+            if trial_loss <= loss + 1e-12 * abs(loss) or scale < 1e-6:
+                break
+            scale /= 2.0
+        done = np.abs(trial - coef).max() <= _TOLERANCE * (1.0 + np.abs(coef).max())
+        coef, loss = trial, trial_loss
+        if done:
+            is_converged = bool((np.abs(X @ coef.T) < _SEPARATED).all())
+            break
+    fitted = _probabilities(X, coef)
+    information = _information(X, fitted[:, 1:], v) + np.diag(ridge)
+    cov = np.linalg.pinv(information) if np.isfinite(information).all() else np.full(information.shape, np.nan)
+    deviance = 2.0 * _loss(X, label, v, coef, np.zeros_like(ridge)) if n_rows else 0.0
+    return Logit(coef, cov, fitted, deviance, is_converged)
+
+
+def with_intercept(columns: Floats) -> Floats:
+    """A column of ones before the columns, (N, P + 1)."""
+    columns = np.asarray(columns, dtype=np.float64).reshape(len(columns), -1)
+    return np.concatenate((np.ones((len(columns), 1)), columns), axis=1)
+
+
+def _probabilities(X: Floats, coef: Floats) -> Floats:
+    score = np.concatenate((np.zeros((len(X), 1)), X @ coef.T), axis=1)
+    return np.asarray(special.softmax(score, axis=1))
+
+
+def _loss(X: Floats, label: Ints, v: Floats, coef: Floats, ridge: Floats) -> float:
+    score = np.concatenate((np.zeros((len(X), 1)), X @ coef.T), axis=1)
+    own = score[np.arange(len(X)), label]
+    return float((v * (special.logsumexp(score, axis=1) - own)).sum() + 0.5 * (ridge * coef.ravel() ** 2).sum())
+
+
+def _information(X: Floats, p: Floats, v: Floats) -> Floats:
+    j, n_columns = p.shape[1], X.shape[1]
+    out = np.empty((j, n_columns, j, n_columns))
+    for a in range(j):
+        for b in range(j):
+            w = v * p[:, a] * ((a == b) - p[:, b])
+            out[a, :, b, :] = X.T @ (w[:, None] * X)
+    return out.reshape(j * n_columns, j * n_columns)
+
+
+def _solve(matrix: Floats, right: Floats) -> tuple[Floats, bool]:
+    try:
+        factor = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return right, False
+    return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, right))), True
+
+
+def classes_present(label: Ints, n_classes: int) -> Bools:
+    """Whether each class occurs, (n_classes,)."""
+    return np.asarray(np.bincount(label, minlength=n_classes) > 0)
