@@ -67,7 +67,7 @@ def fit_wls(X: Floats, y: Floats, user: Ints, weight: Floats | None = None, kind
     nan = np.full(n_columns, np.nan)
     if n_rows == 0 or np.linalg.matrix_rank(X) < n_columns:
         return Regression(nan, np.full((n_columns,) * 2, np.nan), nan, "unavailable", "collinear")
-    bread = np.linalg.inv(X.T @ (w[:, None] * X))
+    bread: Floats = np.linalg.inv(X.T @ (w[:, None] * X)).astype(np.float64)
     coef = bread @ (X.T @ (w * y))
     if n_users < 2:
         return Regression(coef, np.full((n_columns,) * 2, np.nan), nan, "unavailable", "one_user")

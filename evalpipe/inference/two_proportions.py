@@ -13,6 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
+#: How the rates of a score test are found.
+RESTRICTED = ("likelihood", "statsmodels")
+
 
 @dataclass(frozen=True, slots=True)
 class MarginTest:
@@ -37,13 +40,16 @@ class MarginTest:
     reason: str = ""
 
 
-def margin_test(x1: float, n1: float, x2: float, n2: float, margin: float, alpha: float = 0.05) -> MarginTest:
+def margin_test(
+    x1: float, n1: float, x2: float, n2: float, margin: float, alpha: float = 0.05, *, restricted: str = "likelihood"
+) -> MarginTest:
     """Test that a new rate is not worse than an old one by a margin.
 
     Args:
         x1, n1: New successes and sessions. x2, n2: old ones.
         margin: Loss that is tolerated, positive.
         alpha: One-sided error rate.
+        restricted: As in :func:`restricted_variance`; it concerns the score test alone.
 
     Raises:
         ValueError: ``margin`` is not positive.
@@ -61,37 +67,59 @@ def margin_test(x1: float, n1: float, x2: float, n2: float, margin: float, alpha
     half = float(special.ndtri(1.0 - alpha)) * se
     p_wald = float(special.ndtr(-(difference + margin) / se))
     p_upper = float(special.ndtr((difference - margin) / se))
-    score_se = math.sqrt(restricted_variance(x1, n1, x2, n2, -margin))
+    score_se = math.sqrt(restricted_variance(x1, n1, x2, n2, -margin, restricted))
     p_score = float(special.ndtr(-(difference + margin) / score_se))
     return MarginTest(
         difference, se, p_wald, p_score, max(p_wald, p_upper), difference - half, difference + half
     )  # fmt: skip
 
 
-def restricted_variance(x1: float, n1: float, x2: float, n2: float, difference: float) -> float:
-    """Variance of p1 - p2 at the likeliest rates that differ by ``difference`` (Farrington and Manning, 1990)."""
-    ratio, p1, p2 = n2 / n1, x1 / n1, x2 / n2
-    a = 1.0 + ratio
-    b = -(1.0 + ratio + p1 + ratio * p2 + difference * (ratio + 2.0))
-    c = difference**2 + difference * (2.0 * p1 + ratio + 1.0) + p1 + ratio * p2
-    d = -p1 * difference * (1.0 + difference)
-    v = b**3 / (3.0 * a) ** 3 - b * c / (6.0 * a**2) + d / (2.0 * a)
-    u = math.copysign(math.sqrt(max(b**2 / (3.0 * a) ** 2 - c / (3.0 * a), 0.0)), v)
+def restricted_variance(
+    x1: float, n1: float, x2: float, n2: float, difference: float, restricted: str = "likelihood"
+) -> float:
+    """Variance of p1 - p2 at the likeliest rates that differ by ``difference``.
+
+    Args:
+        x1, n1, x2, n2: Counts. difference: p1 - p2 that is assumed.
+        restricted: ``likelihood`` solves the cubic of Miettinen and Nurminen (1985). ``statsmodels``
+            solves the one that statsmodels up to 0.15 does, in which a count stands where the
+            sessions belong: its rates are not the likeliest ones, so it serves only to reproduce
+            what was reported by it.
+
+    Raises:
+        ValueError: Unknown ``restricted``.
+    """
+    if restricted not in RESTRICTED:
+        raise ValueError(f"restricted must be one of {', '.join(RESTRICTED)}; got {restricted!r}")
+    total, count = n1 + n2, x1 + x2
+    square = (n1 + 2.0 * n2) * difference - total - count
+    linear = ((n2 if restricted == "likelihood" else x2) * difference - total - 2.0 * x2) * difference + count
+    constant = x2 * difference * (1.0 - difference)
+    third = square / (3.0 * total)
+    v = third**3 - linear * square / (6.0 * total**2) + constant / (2.0 * total)
+    u = math.copysign(math.sqrt(max(third**2 - linear / (3.0 * total), 0.0)), v)
     angle = (math.pi + math.acos(min(max(v / u**3, -1.0), 1.0))) / 3.0 if u != 0 else math.pi / 2.0
-    q1 = min(max(2.0 * u * math.cos(angle) - b / (3.0 * a), 0.0), 1.0)
-    q2 = min(max(q1 - difference, 0.0), 1.0)
+    q2 = min(max(2.0 * u * math.cos(angle) - third, 0.0), 1.0)
+    q1 = min(max(q2 + difference, 0.0), 1.0)
     return q1 * (1.0 - q1) / n1 + q2 * (1.0 - q2) / n2
 
 
-def miettinen_nurminen(x1: float, n1: float, x2: float, n2: float, alpha: float = 0.05) -> tuple[float, float]:
-    """Score interval of p1 - p2 (Miettinen and Nurminen, 1985); NaN when either n is 0."""
+def miettinen_nurminen(
+    x1: float, n1: float, x2: float, n2: float, alpha: float = 0.05, *, restricted: str = "likelihood"
+) -> tuple[float, float]:
+    """Score interval of p1 - p2 (Miettinen and Nurminen, 1985); NaN when either n is 0.
+
+    Args:
+        x1, n1, x2, n2: Counts. alpha: Error rate.
+        restricted: As in :func:`restricted_variance`.
+    """
     if n1 <= 0 or n2 <= 0:
         return math.nan, math.nan
     difference, total = x1 / n1 - x2 / n2, n1 + n2
     crit = float(special.ndtri(1.0 - alpha / 2.0)) ** 2
 
     def excess(value: float) -> float:
-        variance = restricted_variance(x1, n1, x2, n2, value) * total / (total - 1.0)
+        variance = restricted_variance(x1, n1, x2, n2, value, restricted) * total / (total - 1.0)
         return (difference - value) ** 2 / variance - crit if variance > 0 else math.inf
 
     return _cross(excess, difference, -1.0), _cross(excess, difference, 1.0)

@@ -23,6 +23,8 @@ def test_every_folder_holds_checks() -> None:
 
 
 @absent
-@pytest.mark.parametrize("check", CHECKS or [None], ids=lambda c: f"{c.case.path.name}-{c.file}-{c.name}" if c else "none")
+@pytest.mark.parametrize(
+    "check", CHECKS or [None], ids=lambda c: f"{c.case.path.name}-{c.file}-{c.name}" if c else "none"
+)
 def test_reference_results(check: Check) -> None:
     assert differences(answer(check), check) == []

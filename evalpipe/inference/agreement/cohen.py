@@ -133,7 +133,7 @@ def gwet_ac1(counts: Floats) -> float:
         return math.nan
     share = (counts.sum(axis=0) + counts.sum(axis=1)) / (2.0 * n)
     chance = float((share * (1.0 - share)).sum()) / (q - 1.0)
-    return (float(np.trace(counts)) / n - chance) / (1.0 - chance)
+    return float((np.trace(counts) / n - chance) / (1.0 - chance))
 
 
 def pabak(counts: Floats) -> float:
@@ -149,7 +149,7 @@ def pabak(counts: Floats) -> float:
     n, q = counts.sum(), len(counts)
     if not n > 0 or q < 2:
         return math.nan
-    return (q * float(np.trace(counts)) / n - 1.0) / (q - 1.0)
+    return float((q * np.trace(counts) / n - 1.0) / (q - 1.0))
 
 
 def _none(reason: str, agreement: float) -> Kappa:

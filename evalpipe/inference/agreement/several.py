@@ -90,7 +90,7 @@ def krippendorff_alpha(counts: Floats, level: str = "nominal", values: Floats | 
     expected = float((distance * np.outer(n, n)).sum()) / (n.sum() - 1.0)
     if expected <= 0:
         return math.nan
-    return 1.0 - float((distance * together).sum()) / expected
+    return float(1.0 - (distance * together).sum() / expected)
 
 
 def _distance(level: str, n: Floats, values: Floats) -> Floats:

@@ -12,10 +12,12 @@ import numpy as np
 from scipy import special
 
 from evalpipe.inference.cells import Ints
-from evalpipe.inference.model import Bools, Floats
+from evalpipe.inference.model import Floats
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-10
+#: Relative change of the deviance at which iterated weighted least squares stops.
+_SETTLED = 1e-8
 #: A coefficient this large means that the classes are separated: the likelihood has no maximum.
 _SEPARATED = 30.0
 
@@ -25,7 +27,11 @@ class Logit:
     """A fitted regression of J + 1 classes on P columns.
 
     Attributes:
-        coef: (J, P) log-odds of classes 1..J against class 0. cov: (J P, J P) inverse information.
+        coef: (J, P) log-odds of classes 1..J against class 0.
+        cov: (J P, J P) inverse information at the maximum.
+        se: (J, P) standard errors from the last step that still moved the deviance by 1e-8 of it,
+            which is what iterated weighted least squares (R's ``glm``) reports; they differ from the
+            root of ``cov`` in the fifth digit.
         fitted: (N, J + 1) probabilities of the classes.
         deviance: -2 log-likelihood, unpenalized, weighted.
         is_converged: Whether the maximum was reached; if not, nothing of it may be used.
@@ -33,14 +39,10 @@ class Logit:
 
     coef: Floats
     cov: Floats
+    se: Floats
     fitted: Floats
     deviance: float
     is_converged: bool
-
-    @property
-    def se(self) -> Floats:
-        """(J, P) standard errors."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.cov), 0.0)).reshape(self.coef.shape))
 
     def predict(self, X: Floats) -> Floats:
         """(M, J + 1) probabilities of the classes for other rows."""
@@ -78,32 +80,63 @@ def fit_logit(
     j = n_classes - 1
     ridge = np.tile(np.zeros(n_columns) if penalty is None else np.asarray(penalty, dtype=np.float64), j)
     target = (label[:, None] == np.arange(1, n_classes)).astype(np.float64)
-    coef = np.zeros((j, n_columns))
-    loss = _loss(X, label, v, coef, ridge)
-    is_converged = False
+    coef, information = _start(X, target, v, ridge)
+    loss, reported, is_converged = _loss(X, label, v, coef, ridge), information, False
+    is_settled = False
     for _ in range(_MAX_STEPS):
         p = _probabilities(X, coef)[:, 1:]
         gradient = (v[:, None] * (target - p)).T @ X - (ridge * coef.ravel()).reshape(coef.shape)
-        step, is_solved = _solve(_information(X, p, v) + np.diag(ridge), gradient.ravel())
+        information = _information(X, p, v) + np.diag(ridge)
+        step, is_solved = _solve(information, gradient.ravel())
         if not is_solved:
             break
-        scale = 1.0
-        while True:
-            trial = coef + scale * step.reshape(coef.shape)
-            trial_loss = _loss(X, label, v, trial, ridge)
-            if trial_loss <= loss + 1e-12 * abs(loss) or scale < 1e-6:
-                break
-            scale /= 2.0
+        trial, trial_loss = _halve(X, label, v, coef, step.reshape(coef.shape), ridge, loss)
+        if not is_settled:
+            reported = information
+            is_settled = abs(trial_loss - loss) * 2.0 < _SETTLED * (abs(trial_loss) * 2.0 + 0.1)
         done = np.abs(trial - coef).max() <= _TOLERANCE * (1.0 + np.abs(coef).max())
         coef, loss = trial, trial_loss
         if done:
             is_converged = bool((np.abs(X @ coef.T) < _SEPARATED).all())
             break
     fitted = _probabilities(X, coef)
-    information = _information(X, fitted[:, 1:], v) + np.diag(ridge)
-    cov = np.linalg.pinv(information) if np.isfinite(information).all() else np.full(information.shape, np.nan)
+    cov = _inverse(_information(X, fitted[:, 1:], v) + np.diag(ridge))
+    se = np.sqrt(np.maximum(np.diag(_inverse(reported)), 0.0)).reshape(coef.shape)
     deviance = 2.0 * _loss(X, label, v, coef, np.zeros_like(ridge)) if n_rows else 0.0
-    return Logit(coef, cov, fitted, deviance, is_converged)
+    return Logit(coef, cov, np.asarray(se), fitted, deviance, is_converged)
+
+
+def _start(X: Floats, target: Floats, v: Floats, ridge: Floats) -> tuple[Floats, Floats]:
+    """First coefficients and the information that gave them: one step from shrunken outcomes."""
+    j, n_columns = target.shape[1], X.shape[1]
+    nothing = np.zeros((j, n_columns))
+    if j > 1 or ridge.any() or len(X) == 0:
+        return nothing, _information(X, _probabilities(X, nothing)[:, 1:], v) + np.diag(ridge)
+    mean = (v * target[:, 0] + 0.5) / (v + 1.0)
+    w = v * mean * (1.0 - mean)
+    working = special.logit(mean) + (target[:, 0] - mean) / (mean * (1.0 - mean))
+    information = X.T @ (w[:, None] * X)
+    coef, is_solved = _solve(information, X.T @ (w * working))
+    return (coef[None, :] if is_solved else nothing), information
+
+
+def _halve(
+    X: Floats, label: Ints, v: Floats, coef: Floats, step: Floats, ridge: Floats, loss: float
+) -> tuple[Floats, float]:
+    """The step, halved until the loss does not rise."""
+    scale = 1.0
+    while True:
+        trial = coef + scale * step
+        trial_loss = _loss(X, label, v, trial, ridge)
+        if trial_loss <= loss + 1e-12 * abs(loss) or scale < 1e-6:
+            return trial, trial_loss
+        scale /= 2.0
+
+
+def _inverse(information: Floats) -> Floats:
+    if not np.isfinite(information).all():
+        return np.full(information.shape, np.nan)
+    return np.asarray(np.linalg.pinv(information))
 
 
 def with_intercept(columns: Floats) -> Floats:
@@ -139,8 +172,3 @@ def _solve(matrix: Floats, right: Floats) -> tuple[Floats, bool]:
     except np.linalg.LinAlgError:
         return right, False
     return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, right))), True
-
-
-def classes_present(label: Ints, n_classes: int) -> Bools:
-    """Whether each class occurs, (n_classes,)."""
-    return np.asarray(np.bincount(label, minlength=n_classes) > 0)

@@ -46,7 +46,9 @@ def linear_outcomes(y: Floats, label: Ints, X: Floats, n_versions: int) -> Outco
     return OutcomeModel(predicted, tuple(gain))
 
 
-def logistic_outcomes(y: Floats, label: Ints, X: Floats, n_versions: int, penalty: Floats | None = None) -> OutcomeModel:
+def logistic_outcomes(
+    y: Floats, label: Ints, X: Floats, n_versions: int, penalty: Floats | None = None
+) -> OutcomeModel:
     """Logistic regression of a 0/1 outcome on X, one model a version.
 
     A version whose outcomes do not vary is predicted by their mean; one whose model does not

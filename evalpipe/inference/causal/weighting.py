@@ -13,7 +13,7 @@ import numpy as np
 
 from evalpipe.inference.agreement.detector import kish_ess
 from evalpipe.inference.causal.logistic import Logit
-from evalpipe.inference.cells import Ints
+from evalpipe.inference.cells import Ints, divide
 from evalpipe.inference.model import Floats
 
 SCHEMES = ("hajek", "horvitz_thompson", "overlap")
@@ -87,7 +87,9 @@ def weighted_means(
         centre = 0.0 if scheme == "horvitz_thompson" else theta
         influence = w * (y[:, None] - centre)
         if fitted is not None and scheme != "overlap":
-            influence = influence + chance_influence(fitted[0], fitted[1], label) @ _slopes(w * (y[:, None] - centre), *fitted)
+            influence = influence + chance_influence(fitted[0], fitted[1], label) @ _slopes(
+                w * (y[:, None] - centre), *fitted
+            )
         influence = influence / whole - (theta / len(y) if scheme == "horvitz_thompson" else 0.0)
     return Means(theta, np.asarray(influence), w)
 
@@ -137,4 +139,4 @@ def weighted_smd(X: Floats, weight: Floats) -> Floats:
     """
     mean = weight.T @ X / weight.sum(axis=0)[:, None]
     sd = X.std(axis=0)
-    return np.divide(np.ptp(mean, axis=0), sd, out=np.full(len(sd), np.nan), where=sd > 1e-12)
+    return divide(np.ptp(mean, axis=0), np.where(sd > 1e-12, sd, 0.0))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from evalpipe.inference.cells import tally
 from evalpipe.inference.model import Bools, Floats
 
 
@@ -95,7 +96,7 @@ def kaplan_meier(time: Floats, is_event: Bools, alpha: float = 0.05) -> Curve:
     """
     time, is_event = checked(time, is_event)
     distinct, code = np.unique(time, return_inverse=True)
-    events = np.bincount(code, is_event.astype(np.float64), len(distinct))
+    events = tally(code, is_event.astype(np.float64), len(distinct))
     leaving = np.bincount(code, minlength=len(distinct)).astype(np.float64)
     at_risk = len(time) - np.concatenate(([0.0], np.cumsum(leaving)[:-1])) if len(distinct) else leaving
     survival = np.cumprod(1.0 - events / np.maximum(at_risk, 1.0))

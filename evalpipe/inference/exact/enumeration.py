@@ -76,7 +76,9 @@ def enumerate_labels(
     traffic = counts.reshape(shape)
     target = estimand(traffic, traffic, reference, None, population)
     code = np.arange(len(y))
-    layout = Layout(version, stratum, code, np.zeros_like(code), np.ones(len(y)), y, target.ell, None, None, is_plain=True)
+    layout = Layout(
+        version, stratum, code, np.zeros_like(code), np.ones(len(y)), y, target.ell, None, None, is_plain=True
+    )
     observed = tally(layout.cell, y, len(counts)) / counts @ target.ell
     cov = permutation_covariance(y, stratum, traffic)
     variance = np.einsum("ck,cd,dk->k", target.ell, cov, target.ell)

@@ -54,8 +54,12 @@ def tuned_weight(labels: Floats, signal: Floats, unlabelled: Floats) -> float:
     signal does not vary.
     """
     n, size = len(labels), len(unlabelled)
-    spread = float(np.var(np.concatenate((signal, unlabelled))))
-    if n == 0 or size == 0 or spread <= 0:
+    if n == 0 or size == 0:
+        return math.nan
+    # n - 1 here and n in the covariance, as in the authors' own software: any other choice differs
+    # in the fourth digit of the weight.
+    spread = float(np.var(np.concatenate((signal, unlabelled)), ddof=1))
+    if spread <= 0:
         return math.nan
     together = float(np.mean((labels - labels.mean()) * (signal - signal.mean())))
     return together / ((1.0 + n / size) * spread)

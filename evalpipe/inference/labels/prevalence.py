@@ -41,7 +41,13 @@ class Prevalence:
 
 
 def rogan_gladen(
-    positive: float, n: float, sensitivity: float, specificity: float, alpha: float = 0.05, *, min_youden: float = MIN_YOUDEN
+    positive: float,
+    n: float,
+    sensitivity: float,
+    specificity: float,
+    alpha: float = 0.05,
+    *,
+    min_youden: float = MIN_YOUDEN,
 ) -> Prevalence:
     """True rate behind an apparent one (Rogan and Gladen, 1978), with Wilson limits carried through.
 

@@ -32,9 +32,7 @@ class Alarm:
     first: int
 
 
-def edetector(
-    delta: Floats, se: Floats, *, shifts: tuple[float, ...] = SHIFTS, threshold: float = THRESHOLD
-) -> Alarm:
+def edetector(delta: Floats, se: Floats, *, shifts: tuple[float, ...] = SHIFTS, threshold: float = THRESHOLD) -> Alarm:
     """Watch nightly differences for a loss (Shin, Ramdas and Rinaldo, 2024).
 
     Args:

@@ -47,7 +47,7 @@ def coefficients(check: Check) -> Any:
 
 @answers("propensity", r"(?P<how>ipw_hajek|ipw_ht|overlap)_ate")
 def weighted_effect(check: Check, how: str) -> Any:
-    y, arm, _, X, fit = _two(check.case)
+    y, arm, _, _, fit = _two(check.case)
     scheme = {"ipw_hajek": "hajek", "ipw_ht": "horvitz_thompson", "overlap": "overlap"}[how]
     return weighted_means(y, arm, fit.fitted, scheme).theta @ PAIR
 

@@ -11,15 +11,15 @@ from evalpipe.inference import Options, Sample, compare
 from evalpipe.inference.balance import chi_square
 from evalpipe.inference.bootstrap import user_bootstrap
 from evalpipe.inference.covariates import cuped
-from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 from evalpipe.inference.intervals import t_interval
+from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 from evalpipe.inference.ratio import sample_ratio
 from evalpipe.inference.recipes import control_pool_gap, raw_gap, stratum_mean_gap
 from evalpipe.inference.regression import fit_wls
 from evalpipe.inference.variance import ClusterVariance, hc2
 from evalpipe_tests.inference.helpers import prepared
 from evalpipe_tests.inference.oracles.case import Between, Case, Check, answers
-from evalpipe_tests.inference.oracles.parameters import ALPHA, level, stated_count, stated_min_users
+from evalpipe_tests.inference.oracles.parameters import ALPHA, level, stated_count, stated_min_users, stated_model
 
 QUICK = Options(permutations=1, draws=100)
 #: Numerator and denominator of a ratio metric; any other metric is a column.
@@ -63,14 +63,22 @@ def traffic_weights(check: Check) -> Any:
     return by_name(strata, compare(sample, QUICK).weights)
 
 
-@answers("sessions", r"net_improvement\.(?P<metric>\w+)\.(?P<reference>uniform|stratum_mean|control_pool|loo_uniform)(?P<weighted>\.hajek_weighted)?")
+@answers(
+    "sessions",
+    r"net_improvement\.(?P<metric>\w+)\.(?P<reference>uniform|stratum_mean|control_pool|loo_uniform)(?P<weighted>\.hajek_weighted)?",
+)
 def net_improvement(check: Check, metric: str, reference: str, weighted: str | None) -> Any:
     sample, names, _ = sample_of(check.case, metric, is_weighted=bool(weighted))
     return by_name(names, compare(sample, replace(QUICK, reference=reference)).estimate)
 
 
-@answers("sessions", r"(?P<what>se|satterthwaite_df|ci(?P<percent>\d+)|cov)\.(?P<metric>\w+)\.(?P<reference>uniform|stratum_mean|control_pool)(?P<weighted>\.hajek_weighted)?\.(?P<kind>CR\d)")
-def clustered(check: Check, what: str, percent: str | None, metric: str, reference: str, weighted: str | None, kind: str) -> Any:
+@answers(
+    "sessions",
+    r"(?P<what>se|satterthwaite_df|ci(?P<percent>\d+)|cov)\.(?P<metric>\w+)\.(?P<reference>uniform|stratum_mean|control_pool)(?P<weighted>\.hajek_weighted)?\.(?P<kind>CR\d)",
+)
+def clustered(
+    check: Check, what: str, percent: str | None, metric: str, reference: str, weighted: str | None, kind: str
+) -> Any:
     sample, names, _ = sample_of(check.case, metric, is_weighted=bool(weighted))
     options = replace(QUICK, reference=reference)
     found = prepared(sample, options)
@@ -138,12 +146,13 @@ def literal_bootstrap(check: Check) -> Any:
 
 @answers("sessions", r"wls_additive\.(?P<what>coef|(?:se|df)_(?P<kind>CR\w+))")
 def additive(check: Check, what: str, kind: str | None) -> Any:
-    sample, names, strata = sample_of(check.case, "utility", is_weighted=True)
-    covariate = check.case.column("sessions", "x1")
+    formula = next(c.source for c in check.case.checks() if c.name == "wls_additive.coef")
+    outcome, covariate = stated_model(formula)
+    sample, names, strata = sample_of(check.case, outcome, is_weighted=True)
     columns = {"(Intercept)": np.ones(len(sample.y))}
     columns |= {f"mf{name}": (sample.version == k).astype(float) for k, name in enumerate(names) if k}
     columns |= {f"sf{name}": (sample.stratum == s).astype(float) for s, name in enumerate(strata) if s}
-    columns |= {"x1": covariate}
+    columns |= {covariate: check.case.column("sessions", covariate)}
     kinds = {"CR1_stata": "CR1S", None: "CR0"}
     fit = fit_wls(np.stack(list(columns.values()), axis=1), sample.y, sample.user, sample.weight, kinds.get(kind, kind))
     found = fit.coef if what == "coef" else fit.df if what.startswith("df") else fit.se
@@ -156,13 +165,13 @@ def _cuped(check: Check, metric: str, covariate: str) -> tuple[Any, Sample, list
     return cuped(sample.y, check.case.column("sessions", covariate), cell), sample, names
 
 
-@answers("sessions", r"net_improvement\.(?P<metric>\w+)\.(?P<reference>uniform)\.cuped_(?P<covariate>\w+)")
+@answers("sessions", r"net_improvement\.(?P<metric>\w+)\.(?P<reference>uniform)\.cuped_(?P<covariate>.+)")
 def adjusted(check: Check, metric: str, reference: str, covariate: str) -> Any:
     found, sample, names = _cuped(check, metric, covariate)
     return by_name(names, compare(replace(sample, y=found.y), replace(QUICK, reference=reference)).estimate)
 
 
-@answers("sessions", r"cuped_theta\.(?P<covariate>\w+)")
+@answers("sessions", r"cuped_theta\.(?P<covariate>.+)")
 def slope(check: Check, covariate: str) -> Any:
     return _cuped(check, "success", covariate)[0].slope[0]
 

@@ -53,7 +53,7 @@ def n_arrangements(check: Check) -> Any:
     return _enumerated(check.case)[0].n
 
 
-@answers("exact_permutation", r"coin_exact_p\.(?P<target>\w+)_vs_rest\.own_share")
+@answers("exact_permutation", r"coin_exact_p\.(?P<target>.+)_vs_rest\.own_share")
 def one_against_rest(check: Check, target: str) -> Any:
     version, names = check.case.labels("sessions", "model")
     stratum, strata = check.case.labels("sessions", "stratum")
@@ -71,7 +71,7 @@ def _blocks(case: Case, y: str) -> BlockTest:
     return block_test(case.column("data", y), case.column("data", "target") == 1, stratum)
 
 
-@answers("stratified_two_group", r"coin\.(?P<y>\w+)")
+@answers("stratified_two_group", r"coin\.(?P<y>[^.]+)")
 def moments(check: Check, y: str) -> Any:
     found = _blocks(check.case, y)
     return {
@@ -83,7 +83,7 @@ def moments(check: Check, y: str) -> Any:
     }
 
 
-@answers("stratified_two_group", r"coin\.(?P<y>\w+)\.p_exact")
+@answers("stratified_two_group", r"coin\.(?P<y>[^.]+)\.p_exact")
 def exact_p(check: Check, y: str) -> Any:
     return _blocks(check.case, y).p_exact
 

@@ -15,10 +15,7 @@ from evalpipe.inference.labels.ppi import rectified_mean, tuned_weight
 from evalpipe.inference.labels.prevalence import rogan_gladen
 from evalpipe.inference.labels.signal_weights import brier_score, regress_labels, signal_weights
 from evalpipe_tests.inference.oracles.case import Case, Check, answers
-from evalpipe_tests.inference.oracles.parameters import ALPHA, level, stated_categories
-
-#: Signals that speak against success: they are right where the label is 0.
-NEGATIVE = ("complaint", "correction", "exec_error")
+from evalpipe_tests.inference.oracles.parameters import ALPHA, level, stated_categories, stated_truth
 
 
 def _codes(case: Case) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -143,10 +140,10 @@ def deviance(check: Check) -> Any:
     return _regression(check.case)[1].deviance
 
 
-@answers("signal_weights", r"precision_recall\.(?P<name>\w+)")
+@answers("signal_weights", r"precision_recall\.(?P<name>.+)")
 def found_and_missed(check: Check, name: str) -> Any:
     names, signals, success = _labelled(check.case)
-    found = detection(signals[:, names.index(name)] > 0, ~success if name in NEGATIVE else success)
+    found = detection(signals[:, names.index(name)] > 0, success == stated_truth(name, check.source))
     return {key: getattr(found, key) for key in ("tp", "fp", "fn", "precision", "recall")}
 
 

@@ -4,10 +4,12 @@ From the tables: data, and the rows of proportions. From ``expected``: planning 
 of error, times, looks, turns (they stand beside the results that they gave). From names of checks:
 metric, reference, kind of variance, target, tau, gamma, C, levels such as ``ci95`` and ``crit_95``,
 positive rating ``ge2``, threshold ``at_500``. From the text of ``source``, by the functions here:
-resamples, relative tolerances, shifts of a detector, categories of a rating, users that make a cell.
+resamples, relative tolerances, shifts of a detector, categories of a rating, users that make a cell,
+the additive model, the label that a signal is scored against.
 
 Left are conventions of the folder that no file states, named here: two-sided 95 % intervals where
-nothing else is said; value 1 of a cause is success and 2 failure.
+nothing else is said; value 1 of a cause is success and 2 failure; the judge is held against the first
+human; the adjusted outcome is ``success``; columns ``model3`` and ``success3`` are the routing of many.
 """
 
 from __future__ import annotations
@@ -71,6 +73,25 @@ def stated_min_users(source: str) -> int:
         LookupError: The text states none.
     """
     return int(_need(r">=\s?(\d+) distinct users", source))
+
+
+def stated_model(source: str) -> tuple[str, str]:
+    """Outcome and covariate of an additive model: "lm(utility~model+stratum+x1".
+
+    Raises:
+        LookupError: The text states none.
+    """
+    _need(r"(lm\(\w+~model\+stratum\+\w+)", source)
+    return _need(r"lm\((\w+)~", source), _need(r"~model\+stratum\+(\w+)", source)
+
+
+def stated_truth(signal: str, source: str) -> bool:
+    """Label that a signal is scored against: "complaint against human_success=0".
+
+    Raises:
+        LookupError: The text states none.
+    """
+    return _need(rf"\b{re.escape(signal)}\b[^,;]*human_success=([01])", source) == "1"
 
 
 def _need(pattern: str, source: str) -> str:

@@ -29,7 +29,7 @@ def _latency(case: Case, model: str | None = None) -> tuple[np.ndarray, np.ndarr
     return time, event == 1, cause.astype(np.int64)
 
 
-@answers("survival", r"km\.(?P<model>\w+)")
+@answers("survival", r"km\.(?P<model>.+)")
 def curve(check: Check, model: str) -> Any:
     time, event, _ = _latency(check.case, model)
     found = kaplan_meier(time, event, ALPHA)
@@ -44,14 +44,14 @@ def curve(check: Check, model: str) -> Any:
     return out
 
 
-@answers("survival", r"rmst_tau(?P<tau>[\d.]+)\.(?P<model>\w+)")
+@answers("survival", r"rmst_tau(?P<tau>[\d.]+)\.(?P<model>.+)")
 def mean_to_horizon(check: Check, tau: str, model: str) -> Any:
     time, event, _ = _latency(check.case, model)
     found = restricted_mean(kaplan_meier(time, event), float(tau))
     return {"rmst": found.mean, "se": found.se}
 
 
-@answers("survival", r"lifelines\.(?P<model>\w+)")
+@answers("survival", r"lifelines\.(?P<model>.+)")
 def second_opinion(check: Check, model: str) -> Any:
     time, event, _ = _latency(check.case, model)
     found = kaplan_meier(time, event)
