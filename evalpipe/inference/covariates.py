@@ -51,9 +51,10 @@ def cuped(y: Floats, X: Floats, cell: Ints, weight: Floats | None = None) -> Adj
             stratum's mean and a column that says so.
     """
     y = np.asarray(y, dtype=np.float64)
-    X = np.asarray(X, dtype=np.float64).reshape(len(y), -1)
+    X = np.asarray(X, dtype=np.float64)
+    X = X[:, None] if X.ndim == 1 else X
     v = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-    if len(cell) != len(y) or v.shape != y.shape:
+    if len(X) != len(y) or len(cell) != len(y) or v.shape != y.shape:
         raise ValueError("y, X, cell and weight must have one length")
     if not (np.isfinite(X).all() and np.isfinite(y).all() and np.isfinite(v).all()):
         raise ValueError("y, X and weight must be finite")

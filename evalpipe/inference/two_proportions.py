@@ -120,7 +120,9 @@ def miettinen_nurminen(
 
     def excess(value: float) -> float:
         variance = restricted_variance(x1, n1, x2, n2, value, restricted) * total / (total - 1.0)
-        return (difference - value) ** 2 / variance - crit if variance > 0 else math.inf
+        if variance <= 0:
+            return -crit if value == difference else math.inf
+        return (difference - value) ** 2 / variance - crit
 
     return _cross(excess, difference, -1.0), _cross(excess, difference, 1.0)
 
