@@ -13,7 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from evalpipe.inference.cells import UserCells
-from evalpipe.inference.model import Floats
+from evalpipe.inference.model import Floats, Options, Sample
+from evalpipe.inference.prepare import find_support, prepare, total
+from evalpipe.inference.scatter import spread
 
 #: Share of replicates without a value above which there is no interval.
 MAX_UNDEFINED = 0.02
@@ -86,3 +88,26 @@ def user_bootstrap(
         se[is_ok] = np.nanstd(kept, axis=0, ddof=1)
         lo[is_ok], hi[is_ok] = np.nanquantile(kept, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
     return Resampled(se, lo, hi, n, undefined, ["ok" if ok else "unavailable" for ok in is_ok])
+
+
+def bootstrap_comparison(sample: Sample, options: Options, n: int, seed: int) -> Resampled:
+    """The user bootstrap of the net improvement of every version of a sample.
+
+    Args:
+        sample, options: As in a comparison. n: replicates. seed: non-negative.
+
+    Returns:
+        (K,) arrays; NaN and ``unavailable`` for versions that cannot be compared.
+    """
+    totals = total(sample)
+    support = find_support(sample, totals, options)
+    nan = np.full(sample.n_versions, np.nan)
+    status = ["unavailable"] * sample.n_versions
+    if len(support.versions) < 2 or not support.is_kept.any():
+        return Resampled(nan, nan, nan, n, nan, status)
+    prepared = prepare(sample, totals, support, options)
+    found = user_bootstrap(prepared.rows, prepared.target.ell, n, seed, alpha=options.alpha)
+    lay = spread(sample.n_versions, prepared.versions)
+    for k, one in zip(prepared.versions, found.status, strict=True):
+        status[k] = one
+    return Resampled(lay(found.se), lay(found.lo), lay(found.hi), n, lay(found.undefined), status)

@@ -8,11 +8,11 @@ on no strata at all, so none ranks; none clusters by user. :func:`compare` repla
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalpipe.inference.cells import Ints
+from evalpipe.inference.cells import Ints, tally
 from evalpipe.inference.model import Floats
 
 #: Names, as rows carry them.
@@ -43,18 +43,23 @@ def raw_gap(y: Floats, version: Ints, target: int) -> Recipe:
     return Recipe(float(y[mine].mean() - y.mean()))
 
 
-def shuffled_gap(y: Floats, version: Ints, target: int, n: int, seed: int) -> Recipe:
-    """The gap minus its mean over labels shuffled across everything.
+def shuffled_gaps(y: Floats, version: Ints, n_versions: int, n: int, seed: int) -> list[Recipe]:
+    """The gap of every version minus its mean over labels shuffled across everything.
 
     That mean is 0 but for simulation error, so this is the gap with noise: shuffling removes no
     confounding.
+
+    Args:
+        y, version: (N,). n_versions: K. n: shuffles. seed: non-negative.
     """
-    gap = raw_gap(y, version, target)
-    if gap.status != "ok":
-        return gap
-    rng, mine = np.random.default_rng(seed), version == target
-    null = [float(y[rng.permutation(mine)].mean() - y.mean()) for _ in range(n)]
-    return Recipe(gap.estimate - float(np.mean(null)) if null else math.nan)
+    rng, size = np.random.default_rng(seed), np.bincount(version, minlength=n_versions)
+    total = np.zeros(n_versions)
+    for _ in range(n):
+        total += tally(version, rng.permutation(y), n_versions)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        null = total / (n * size) - (y.mean() if len(y) else np.nan)
+    gaps = [raw_gap(y, version, k) for k in range(n_versions)]
+    return [replace(gap, estimate=gap.estimate - float(null[k])) for k, gap in enumerate(gaps)]
 
 
 def control_pool_gap(y: Floats, version: Ints, stratum: Ints, target: int) -> Recipe:

@@ -71,6 +71,19 @@ def test_a_pseudo_observation_is_what_a_session_adds(rows: list[tuple[int, bool]
             assert pseudo[i] == pytest.approx(n * whole - (n - 1) * without.mean, abs=1e-9)
 
 
+def test_many_sessions_are_left_out_in_the_limit() -> None:
+    rng = np.random.default_rng(1)
+    time, event = rng.integers(1, 60, 900).astype(float), rng.random(900) < 0.8
+    many = pseudo_restricted_means(time, event, 40.0)
+    few = pseudo_restricted_means(time[:450], event[:450], 40.0)
+    mean = restricted_mean(kaplan_meier(time, event), 40.0)
+    assert many.mean() == pytest.approx(mean.mean, abs=0.01)
+    # The same session says nearly the same in half of the sample, left out in earnest.
+    np.testing.assert_allclose(many[:450], few, atol=2.0)
+    assert np.corrcoef(many[:450], few)[0, 1] > 0.999
+    assert many.std() / np.sqrt(900) == pytest.approx(mean.se, rel=0.02)
+
+
 @given(TIMES)
 def test_without_censoring_nothing_is_estimated(rows: list[tuple[int, bool]]) -> None:
     time = np.array([float(t) for t, _ in rows])

@@ -12,7 +12,7 @@ from evalpipe.inference import Options, compare
 from evalpipe.inference.bootstrap import user_bootstrap
 from evalpipe.inference.covariates import cuped
 from evalpipe.inference.intraclass import anova_icc, kish_design_effect
-from evalpipe.inference.recipes import control_pool_gap, raw_gap, shuffled_gap, stratum_mean_gap
+from evalpipe.inference.recipes import control_pool_gap, raw_gap, shuffled_gaps, stratum_mean_gap
 from evalpipe.inference.regression import fit_wls
 from evalpipe.inference.variance import ClusterVariance
 from evalpipe_tests.inference.helpers import draw, make, prepared
@@ -136,7 +136,7 @@ def test_recipes_by_hand() -> None:
     assert (alone.status, alone.reason) == ("unavailable", "no_comparator")
     for missing in (
         raw_gap(y, version, 7),
-        shuffled_gap(y, version, 7, 3, 1),
+        shuffled_gaps(y, version, 8, 3, 1)[7],
         control_pool_gap(y, version, stratum, 7),
         stratum_mean_gap(y, version, stratum, 7, 3, 1),
     ):
@@ -147,7 +147,7 @@ def test_recipes_by_hand() -> None:
 def test_shuffling_adds_noise_and_nothing_else() -> None:
     sample = draw(4, n=400)
     gap = raw_gap(sample.y, sample.version, 1).estimate
-    found = shuffled_gap(sample.y, sample.version, 1, 2_000, 3).estimate
+    found = shuffled_gaps(sample.y, sample.version, 3, 2_000, 3)[1].estimate
     assert found == pytest.approx(gap, abs=5 * np.sqrt(0.25 / 130 / 2_000))
     assert found != gap
 

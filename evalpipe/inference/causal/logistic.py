@@ -72,25 +72,38 @@ def fit_logit(
     v = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=np.float64)
     if X.ndim != 2 or label.shape != (len(X),) or v.shape != (len(X),):
         raise ValueError(f"X has shape {X.shape}, label {label.shape}, weight {v.shape}")
-    if not (np.isfinite(X).all() and np.isfinite(v).all()) or (v < 0).any():
-        raise ValueError("X and weight must be finite, and weight not negative")
     if len(label) and (label.min() < 0 or label.max() >= n_classes):
         raise ValueError(f"label must be below {n_classes}")
-    n_rows, n_columns = X.shape
-    j = n_classes - 1
-    ridge = np.tile(np.zeros(n_columns) if penalty is None else np.asarray(penalty, dtype=np.float64), j)
-    target = (label[:, None] == np.arange(1, n_classes)).astype(np.float64)
-    coef, information = _start(X, target, v, ridge)
-    loss, reported, is_converged = _loss(X, label, v, coef, ridge), information, False
-    is_settled = False
+    return fit_counts(X, v[:, None] * (label[:, None] == np.arange(n_classes)), penalty=penalty)
+
+
+def fit_counts(X: Floats, counts: Floats, *, penalty: Floats | None = None) -> Logit:
+    """Fit rows that stand for several sessions of several classes, at a cost free of their number.
+
+    Args:
+        X: (R, P) columns. counts: (R, J + 1) weight of each class in each row.
+        penalty: As :func:`fit_logit`.
+
+    Raises:
+        ValueError: Shapes do not fit, or a number is NaN, infinite or negative.
+    """
+    X, counts = np.asarray(X, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    if X.ndim != 2 or counts.shape[:1] != X.shape[:1] or counts.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}, counts {counts.shape}")
+    if not (np.isfinite(X).all() and np.isfinite(counts).all()) or (counts < 0).any():
+        raise ValueError("X and weights must be finite, and weights not negative")
+    ridge = np.tile(np.zeros(X.shape[1]) if penalty is None else np.asarray(penalty, float), counts.shape[1] - 1)
+    n = counts.sum(axis=1)
+    coef, reported = _start(X, counts, ridge)
+    loss, is_converged, is_settled = _loss(X, counts, coef, ridge), False, False
     for _ in range(_MAX_STEPS):
         p = _probabilities(X, coef)[:, 1:]
-        gradient = (v[:, None] * (target - p)).T @ X - (ridge * coef.ravel()).reshape(coef.shape)
-        information = _information(X, p, v) + np.diag(ridge)
+        gradient = (counts[:, 1:] - n[:, None] * p).T @ X - (ridge * coef.ravel()).reshape(coef.shape)
+        information = _information(X, p, n) + np.diag(ridge)
         step, is_solved = _solve(information, gradient.ravel())
         if not is_solved:
             break
-        trial, trial_loss = _halve(X, label, v, coef, step.reshape(coef.shape), ridge, loss)
+        trial, trial_loss = _halve(X, counts, coef, step.reshape(coef.shape), ridge, loss)
         if not is_settled:
             reported = information
             is_settled = abs(trial_loss - loss) * 2.0 < _SETTLED * (abs(trial_loss) * 2.0 + 0.1)
@@ -100,34 +113,33 @@ def fit_logit(
             is_converged = bool((np.abs(X @ coef.T) < _SEPARATED).all())
             break
     fitted = _probabilities(X, coef)
-    cov = _inverse(_information(X, fitted[:, 1:], v) + np.diag(ridge))
+    cov = _inverse(_information(X, fitted[:, 1:], n) + np.diag(ridge))
     se = np.sqrt(np.maximum(np.diag(_inverse(reported)), 0.0)).reshape(coef.shape)
-    deviance = 2.0 * _loss(X, label, v, coef, np.zeros_like(ridge)) if n_rows else 0.0
+    deviance = 2.0 * _loss(X, counts, coef, np.zeros_like(ridge))
     return Logit(coef, cov, np.asarray(se), fitted, deviance, is_converged)
 
 
-def _start(X: Floats, target: Floats, v: Floats, ridge: Floats) -> tuple[Floats, Floats]:
+def _start(X: Floats, counts: Floats, ridge: Floats) -> tuple[Floats, Floats]:
     """First coefficients and the information that gave them: one step from shrunken outcomes."""
-    j, n_columns = target.shape[1], X.shape[1]
-    nothing = np.zeros((j, n_columns))
-    if j > 1 or ridge.any() or len(X) == 0:
-        return nothing, _information(X, _probabilities(X, nothing)[:, 1:], v) + np.diag(ridge)
-    mean = (v * target[:, 0] + 0.5) / (v + 1.0)
-    w = v * mean * (1.0 - mean)
-    working = special.logit(mean) + (target[:, 0] - mean) / (mean * (1.0 - mean))
+    j, n_columns = counts.shape[1] - 1, X.shape[1]
+    nothing, n = np.zeros((j, n_columns)), counts.sum(axis=1)
+    if j != 1 or ridge.any() or len(X) == 0:
+        return nothing, _information(X, _probabilities(X, nothing)[:, 1:], n) + np.diag(ridge)
+    mean = (counts[:, 1] + 0.5) / (n + 1.0)
+    w = n * mean * (1.0 - mean)
+    target = np.divide(counts[:, 1], n, out=np.zeros_like(n), where=n > 0)
+    working = special.logit(mean) + (target - mean) / (mean * (1.0 - mean))
     information = X.T @ (w[:, None] * X)
     coef, is_solved = _solve(information, X.T @ (w * working))
     return (coef[None, :] if is_solved else nothing), information
 
 
-def _halve(
-    X: Floats, label: Ints, v: Floats, coef: Floats, step: Floats, ridge: Floats, loss: float
-) -> tuple[Floats, float]:
+def _halve(X: Floats, counts: Floats, coef: Floats, step: Floats, ridge: Floats, loss: float) -> tuple[Floats, float]:
     """The step, halved until the loss does not rise."""
     scale = 1.0
     while True:
         trial = coef + scale * step
-        trial_loss = _loss(X, label, v, trial, ridge)
+        trial_loss = _loss(X, counts, trial, ridge)
         if trial_loss <= loss + 1e-12 * abs(loss) or scale < 1e-6:
             return trial, trial_loss
         scale /= 2.0
@@ -150,10 +162,10 @@ def _probabilities(X: Floats, coef: Floats) -> Floats:
     return np.asarray(special.softmax(score, axis=1))
 
 
-def _loss(X: Floats, label: Ints, v: Floats, coef: Floats, ridge: Floats) -> float:
+def _loss(X: Floats, counts: Floats, coef: Floats, ridge: Floats) -> float:
     score = np.concatenate((np.zeros((len(X), 1)), X @ coef.T), axis=1)
-    own = score[np.arange(len(X)), label]
-    return float((v * (special.logsumexp(score, axis=1) - own)).sum() + 0.5 * (ridge * coef.ravel() ** 2).sum())
+    log_p = score - special.logsumexp(score, axis=1, keepdims=True)
+    return float(-(counts * log_p).sum() + 0.5 * (ridge * coef.ravel() ** 2).sum())
 
 
 def _information(X: Floats, p: Floats, v: Floats) -> Floats:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from evalpipe.inference.exact.convolution import convolve, tail
 from evalpipe.inference.model import Floats
@@ -58,22 +58,29 @@ def bound(x: Floats, n: Floats, x_other: Floats, n_other: Floats, gamma: float, 
     x, n, other, m = (_whole(values) for values in (x, n, x_other, n_other))
     if not (len(x) == len(n) == len(other) == len(m)) or (x > n).any() or (other > m).any():
         raise ValueError("counts of strata do not fit")
-    odds = gamma if upper else 1.0 / gamma
-    laws = [
-        stats.nchypergeom_fisher(int(ni + mi), int(xi + oi), int(ni), odds)
-        for xi, ni, oi, mi in zip(x, n, other, m, strict=True)
-        if ni + mi > 0
-    ]
+    log_odds = math.log(gamma if upper else 1.0 / gamma)
+    laws = [_noncentral(*sizes, log_odds) for sizes in zip(x, n, other, m, strict=True) if sizes[1] + sizes[3] > 0]
     if (n + m).max(initial=0) > _LARGEST_EXACT:
-        mean, variance = (float(sum(v)) for v in zip(*(law.stats("mv") for law in laws), strict=True))
+        place = [low + np.arange(len(pmf)) for low, pmf in laws]
+        mean = [float(at @ pmf) for at, (_, pmf) in zip(place, laws, strict=True)]
+        variance = sum(float((at - mu) ** 2 @ pmf) for at, mu, (_, pmf) in zip(place, mean, laws, strict=True))
         if variance <= 0:
-            return 1.0 if x.sum() <= mean + 1e-9 else 0.0
-        return float(stats.norm.sf((x.sum() - 0.5 - mean) / math.sqrt(variance)))
+            return 1.0 if x.sum() <= sum(mean) + 1e-9 else 0.0
+        return float(stats.norm.sf((x.sum() - 0.5 - sum(mean)) / math.sqrt(variance)))
     start, pmf = 0, np.ones(1)
-    for law in laws:
-        low, high = (int(v) for v in law.support())
-        start, pmf = start + low, convolve(pmf, law.pmf(np.arange(low, high + 1)))
+    for low, law in laws:
+        start, pmf = start + low, convolve(pmf, law)
     return tail(pmf, int(x.sum()) - start)
+
+
+def _noncentral(x: float, n: float, other: float, m: float, log_odds: float) -> tuple[int, Floats]:
+    """Fisher's noncentral hypergeometric law of x: its first value and its probabilities."""
+    total = x + other
+    low = int(max(0.0, total - m))
+    at = np.arange(low, int(min(n, total)) + 1, dtype=np.float64)
+    log_p = -(special.gammaln(at + 1) + special.gammaln(n - at + 1))
+    log_p -= special.gammaln(total - at + 1) + special.gammaln(m - total + at + 1)
+    return low, np.asarray(special.softmax(log_p + log_odds * at))
 
 
 def sensitivity(

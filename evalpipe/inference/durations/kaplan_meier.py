@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from evalpipe.inference.cells import tally
+from evalpipe.inference.cells import Ints, tally
 from evalpipe.inference.model import Bools, Floats
+
+#: Sessions above which leaving each one out is replaced by its limit, at a cost linear in them.
+_LARGEST_JACKKNIFE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,11 @@ def pseudo_restricted_means(time: Floats, is_event: Bools, tau: float) -> Floats
     whole = restricted_mean(curve, tau)
     if n < 2 or whole.status != "ok":
         return np.full(n, np.nan)
+    if is_event.all():
+        return np.minimum(time, tau)
     place = np.searchsorted(curve.time, time)
+    if n > _LARGEST_JACKKNIFE:
+        return _influence(curve, place, is_event, tau) * n + whole.mean
     out = np.empty(n)
     # One session removed: sessions with the same time and fate are interchangeable.
     for at in np.unique(place):
@@ -187,6 +194,14 @@ def pseudo_restricted_means(time: Floats, is_event: Bools, tau: float) -> Floats
             if same.any():
                 out[same] = n * whole.mean - (n - 1) * _area_without(curve, int(at), fate, tau)
     return out
+
+
+def _influence(curve: Curve, place: Ints, is_event: Bools, tau: float) -> Floats:
+    """(N,) infinitesimal jackknife of the restricted mean: -(integral of the area left) dM/Y."""
+    edges = np.minimum(np.append(curve.time, tau), tau)
+    left = np.append(np.cumsum((curve.survival * np.diff(edges))[::-1])[::-1], 0.0)[:-1]
+    compensator = np.cumsum(left * curve.events / curve.at_risk**2)
+    return np.asarray(compensator[place] - left[place] * is_event / curve.at_risk[place])
 
 
 def _area_without(curve: Curve, at: int, fate: bool, tau: float) -> float:  # noqa: FBT001
