@@ -27,8 +27,9 @@ def worst_case_bounds(
         upper bounds the other way round; NaN where a version lacks a stratum that counts.
     """
     used = np.isfinite(weights) & (weights > 0)
-    w = np.where(used, weights, 0.0)
-    w = w / w.sum() if w.sum() > 0 else np.full(len(w), np.nan)
+    if not used.any():
+        return np.full(n_versions, np.nan), np.full(n_versions, np.nan)
+    w = np.where(used, weights, 0.0) / weights[used].sum()
     size = n_versions * len(weights)
     cell = version.astype(np.int64) * len(weights) + stratum
     n = tally(cell, np.ones(len(y)), size)
