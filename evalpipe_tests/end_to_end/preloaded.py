@@ -66,13 +66,13 @@ def _server() -> subprocess.Popen[str]:
 
 def _serve() -> None:
     import great_expectations  # noqa: F401 - loaded here so that no child has to
-    from evalpipe.masking.rules import default_dir
 
     import evalpipe.cli
     import evalpipe.console.doctor
     import evalpipe.console.flow  # noqa: F401 - as above
     from evalpipe.definitions import build_defs
     from evalpipe.masking.engine import engine_for
+    from evalpipe.masking.rules import default_dir
 
     build_defs()
     engine_for(default_dir())
