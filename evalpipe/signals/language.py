@@ -128,11 +128,10 @@ def _lead(langs: list[str]) -> pl.Expr:
 def _added(scores: pl.DataFrame, where: pl.Expr, column: str, marks: dict[str, str], weight: int) -> pl.DataFrame:
     """Scores with the marks found in a column added, where a test holds; of one mark at most three count."""
     text = pl.col(column).str.to_lowercase()
-    found = scores.filter(where).select(
-        "row", *((text.str.count_matches(p).clip(0, 3) * weight).cast(pl.Int32).alias(f"+{n}") for n, p in marks.items())
-    )  # fmt: skip
+    counts = {f"+{n}": (text.str.count_matches(p).clip(0, 3) * weight).cast(pl.Int32) for n, p in marks.items()}
+    found = scores.filter(where).select("row", **counts)
     scores = scores.join(found, on="row", how="left", maintain_order="left")
-    return scores.with_columns(pl.col(n) + pl.col(f"+{n}").fill_null(0) for n in marks).drop([f"+{n}" for n in marks])
+    return scores.with_columns(pl.col(n) + pl.col(f"+{n}").fill_null(0) for n in marks).drop(list(counts))
 
 
 def _with_session(own: pl.DataFrame, rules: _Rules) -> pl.Series:
