@@ -32,7 +32,8 @@ class Pattern:
         zone: How much of the prose it sees: head (220 characters), body (420) or whole.
         any: Alternation in the shared dialect.
         unless: Alternation that vetoes the pattern anywhere in the zone; may be empty.
-        near: The same, but only in the sentence of the match (``unless_near``); may be empty.
+        near: The same, but only in the sentence of the match (``unless_near`` of the pattern, and of its
+            file, which holds for all patterns in it); may be empty.
         after: Words that undo the match when they follow within ``within`` characters; may be empty.
         context: Flag -> value that it must have.
         confidence: Estimated precision.
@@ -80,7 +81,7 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
             zone=row.get("zone", "head"),
             any=alternation(row["any"]),
             unless=alternation(row.get("unless", [])),
-            near=alternation(row.get("unless_near", [])),
+            near=alternation([*data.get("unless_near", []), *row.get("unless_near", [])]),
             after=alternation(shared["words"][row["unless_after"]["words"]]) if "unless_after" in row else "",
             within=row.get("unless_after", {}).get("within", 0),
             context=tuple(sorted(row.get("context", {}).items())),

@@ -53,7 +53,7 @@ def human_turns(steps: pl.DataFrame) -> pl.DataFrame:
     before = turns.select("session_id", seq="prev_agent_seq").join(
         steps.select("session_id", "seq", "text"), on=["session_id", "seq"], how="left", maintain_order="left"
     )
-    lang = turn_languages(prose["prose"], turns["session_id"])
+    lang = turn_languages(prose["prose"], turns["session_id"], text)
     added = pl.DataFrame([text.alias("text"), lang.alias("lang")])
     return pl.concat([turns.drop("place"), added, prose, agent_flags(before["text"])], how="horizontal")
 
