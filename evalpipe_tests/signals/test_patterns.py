@@ -85,7 +85,9 @@ def test_word_boundaries_are_ascii_in_both_engines() -> None:
         ("\\?", "؟"),
     ],
 )
-def test_a_pattern_in_the_usual_form_of_its_script_reads_every_form_that_folds_onto_it(written: str, typed: str) -> None:
+def test_a_pattern_in_the_usual_form_of_its_script_reads_every_form_that_folds_onto_it(
+    written: str, typed: str
+) -> None:
     assert re.search(patterns.folded(written), text.fold(typed))
 
 
