@@ -57,7 +57,7 @@ def make_model(paths: Sequence[Path], held: Sequence[Path], out: Path) -> Made:
         EvalpipeError: ``SOURCE_NOT_FOUND``, ``LABELS_INVALID``.
     """
     turns = labels.read(paths)
-    sets = {name: labels.read(files) for name, files in _sets(held).items()}
+    sets = {name: labels.read(files) for name, files in sets_of(held).items()}
     trained = train.train(turns)
     card = card_of(trained, turns, sets)
     files = {
@@ -91,7 +91,7 @@ def make_home_model(settings: Settings) -> Made:
     return make_model(named or paths, held, settings.home / "models" / "borderline.npz")
 
 
-def _sets(paths: Sequence[Path]) -> dict[str, list[Path]]:
+def sets_of(paths: Sequence[Path]) -> dict[str, list[Path]]:
     """Files by set: those named ``LANG.held`` are one, every other is one by itself."""
     out: dict[str, list[Path]] = {}
     for path in paths:

@@ -113,7 +113,8 @@ def load(path: Path) -> Model:
         EvalpipeError: ``MODEL_INVALID`` where the file is absent, damaged or made for other features.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # From memory: of a damaged file the library leaves the handle open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             model = Model(file["hashed"], file["scale"], file["numbers"], file["bias"], float(file["temperature"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):

@@ -88,6 +88,10 @@ def _is_aside(session: str) -> bool:
 
 def _fit(x: sp.csr_matrix, y: Floats, iterations: int) -> tuple[Floats, Floats, int]:
     """(weights, bias, steps) of the least mean cross-entropy with a penalty on squares."""
+    # A column without a value keeps the weight 0, and most columns of few rows have none.
+    used = np.unique(x.indices)
+    whole = np.zeros((x.shape[1], len(CLASSES)))
+    x = x[:, used]
     n, d = x.shape
     k = len(CLASSES)
     across = x.T.tocsr()
@@ -105,7 +109,8 @@ def _fit(x: sp.csr_matrix, y: Floats, iterations: int) -> tuple[Floats, Floats, 
     found = minimize(
         loss, np.zeros(d * k + k), jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 10}
     )
-    return found.x[: d * k].reshape(d, k), found.x[d * k :], int(found.nit)
+    whole[used] = found.x[: d * k].reshape(d, k)
+    return whole, found.x[d * k :], int(found.nit)
 
 
 def _temperature(logits: Floats, seen: npt.NDArray[np.int64]) -> float:
