@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "quality": {"contracts", "quality", "locations"},
     "simulate": {"contracts", "simulate", "locations"},
     "steps": {
-        "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "analysis", "report",
+        "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "inference", "analysis", "report",
         "interchange", "store", "engines", "quality", "steps",
     },
     "orchestration": {

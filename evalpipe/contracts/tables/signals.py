@@ -77,11 +77,13 @@ SEMANTIC = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the pattern.", nullable=False, low=0.0, high=1.0),
         Column("lang", S, "Language of the turn.", nullable=False),
-        Column("method", S, "How it was found.", nullable=False, values=("rule",)),
+        Column("method", S, "How it was found: by a rule, or by the borderline classifier, which makes candidates only.", nullable=False, values=("rule", "model")),
         Column("pattern_id", S, "Pattern that fired.", nullable=False),
         Column("prev_turn_seq", I32, "Step of the previous human message."),
         Column("target", S, "What the turn speaks of, where it can be read."),
         *_how(),
+        Column("probability", F64, "Calibrated probability of the classifier; null for a rule.", low=0.0, high=1.0),
+        Column("model_version", S, "Digest of the classifier's weights; null for a rule."),
     ),
 )  # fmt: skip
 
@@ -89,7 +91,7 @@ CANDIDATES = Table(
     layer="signals",
     name="candidates",
     grain="one row a borderline observation",
-    meaning="Borderline rows for review only; no outcome reads them.",
+    meaning="Borderline rows for review only, of unsure rules and of the classifier where no rule fires; nothing that counts reads them.",
     sort=SEMANTIC.sort,
     columns=SEMANTIC.columns,
 )
