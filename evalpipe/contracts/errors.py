@@ -182,6 +182,18 @@ ERROR_CODES = _codes(
         Exit.USAGE,
     ),
     Code(
+        "REVIEW_INVALID",
+        "A file of labels cannot be imported; nothing of it was.",
+        "Mend the row named (docs/review.md), then import again.",
+        Exit.USAGE,
+    ),
+    Code(
+        "NO_TEXT_TO_REVIEW",
+        "No masked text is left, or is kept, that a reviewer could read.",
+        "Land newer logs, or keep text longer: data/retention.toml, and a tier that stores text.",
+        Exit.USAGE,
+    ),
+    Code(
         "NER_UNUSABLE",
         "The model of names that the setting ner names cannot be used.",
         "Install it (docs/masking.md), or take the setting out.",

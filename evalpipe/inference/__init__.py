@@ -30,6 +30,18 @@ from evalpipe.inference.power import (
 )
 from evalpipe.inference.proportions import clopper_pearson, newcombe, proportion_interval, wilson
 from evalpipe.inference.ratio import SampleRatio, sample_ratio
+from evalpipe.inference.reviewed import (
+    Kappa,
+    Share,
+    cohen_kappa,
+    equal_shares,
+    hajek_share,
+    jensen_shannon,
+    kendall_tau,
+    stability_index,
+    top_overlap,
+    units_for_bound,
+)
 
 __all__ = [
     "DESIGNS",
@@ -41,14 +53,21 @@ __all__ = [
     "Comparison",
     "DesignReport",
     "GateResult",
+    "Kappa",
     "Options",
     "Sample",
     "SampleRatio",
+    "Share",
     "adjust",
     "clopper_pearson",
+    "cohen_kappa",
     "compare",
     "design_checks",
+    "equal_shares",
     "gate",
+    "hajek_share",
+    "jensen_shannon",
+    "kendall_tau",
     "newcombe",
     "planned_design_effect",
     "proportion_interval",
@@ -58,5 +77,8 @@ __all__ = [
     "sessions_vs_mean",
     "smallest_effect",
     "smallest_effect_vs_mean",
+    "stability_index",
+    "top_overlap",
+    "units_for_bound",
     "wilson",
 ]
