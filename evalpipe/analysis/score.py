@@ -6,6 +6,7 @@ Belongs here: which comparisons are made and with what effort. Does not belong h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -56,6 +57,7 @@ def score(
     window_start: date,
     window_end: date,
     arms: pl.DataFrame | None = None,
+    demoted: Sequence[str] = (),
 ) -> dict[str, pl.DataFrame]:
     """Score a window of sessions under criteria.
 
@@ -67,6 +69,7 @@ def score(
         window: Name of the window, such as ``28d`` or ``all``.
         window_start, window_end: Its first and last day, both inclusive.
         arms: ``signals.routing_arms`` of these days: arms of the assignment ledger; none without one.
+        demoted: Signals that reviews kept out of these outcomes, as signal@language.
 
     Returns:
         ``analysis.net_improvement``, ``pairs``, ``strata`` and ``diagnostics`` by full name, each
@@ -109,7 +112,8 @@ def score(
         PAIRS.full_name: _table(PAIRS, [pair_rows(s, basis) for s in scored]),
         STRATA.full_name: _table(STRATA, [strata_rows(headline, population, basis)] if headline else []),
         DIAGNOSTICS.full_name: _table(
-            DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups)]
+            DIAGNOSTICS,
+            [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups, demoted)],
         ),
     }
 

@@ -230,6 +230,12 @@ ERROR_CODES = _codes(
         Exit.REFUSED,
     ),
     Code(
+        "MIXED_SIGNALS",
+        "Some days of the window count a signal that reviews have demoted since, and others do not.",
+        "Recompute the days named: evalpipe backfill A..B",
+        Exit.REFUSED,
+    ),
+    Code(
         "KEY_MISSING",
         "The home has slices, and the key that they were masked with is not there.",
         "Restore masking.key (mode 0600) or set EVALPIPE_KEY; without it, only a new home can go on.",

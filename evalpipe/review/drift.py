@@ -31,8 +31,8 @@ def drift(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> pl.Data
     """Rows of ``signals.drift``.
 
     Args:
-        sessions: ``session_id, language, n_human_turns, source, day``.
-        rows: Semantic rows: ``session_id, lang, rule, confidence, source, day``.
+        sessions: ``language, source, day`` with how many: ``n_sessions, n_turns``.
+        rows: Semantic rows by ``lang, rule, confidence, source, day``, with how many: ``n``.
         limits: When a week or source is reported.
     """
     week = pl.col("day").dt.truncate("1w").alias("week")
@@ -55,9 +55,9 @@ def _spans(sessions: pl.DataFrame, limits: Limits) -> Iterator[tuple[date, pl.Ex
 
 
 def _weeks(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> Iterator[dict[str, Any]]:
-    turns = sessions.group_by("language", "week").agg(n=pl.col("n_human_turns").sum())
-    fired = rows.group_by("lang", "rule", "week").agg(n=pl.len())
-    binned = rows.group_by("lang", "bin", "week").agg(n=pl.len())
+    turns = sessions.group_by("language", "week").agg(n=pl.col("n_turns").sum())
+    fired = rows.group_by("lang", "rule", "week").agg(n=pl.col("n").sum())
+    binned = rows.group_by("lang", "bin", "week").agg(n=pl.col("n").sum())
     for monday, before in _spans(sessions, limits):
         for lang in sorted({*rows["lang"]}):
             mine = turns.filter(pl.col("language") == lang)
@@ -90,8 +90,8 @@ def _sources(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> Iter
         for source in sorted({*mine["source"]}):
             counts, turns = [], []
             for side in (pl.col("source") == source, pl.col("source") != source):
-                own = dict(said.filter(side).group_by("rule").agg(n=pl.len()).iter_rows())
-                n = int(mine.filter(side)["n_human_turns"].sum())
+                own = dict(said.filter(side).group_by("rule").agg(n=pl.col("n").sum()).iter_rows())
+                n = int(mine.filter(side)["n_turns"].sum())
                 turns.append(n)
                 counts.append([*(own.get(rule, 0) for rule in rules), max(0, n - sum(own.values()))])
             enough = min(turns) >= limits.drift["min_turns"]
@@ -103,11 +103,13 @@ def _sources(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> Iter
 def _unknown(sessions: pl.DataFrame, limits: Limits) -> Iterator[dict[str, Any]]:
     """Rise of the share of sessions whose language no rule knows: their turns are read by no pattern."""
     for monday, before in _spans(sessions, limits):
-        now, was = sessions.filter(week=monday), sessions.filter(before)
-        rates = [_ratio(side.filter(language=UNKNOWN).height, side.height) for side in (now, was)]
-        enough = min(now.height, was.height) >= limits.drift["min_turns"]
+        sides = [sessions.filter(side) for side in (pl.col("week") == monday, before)]
+        now, was = (int(side["n_sessions"].sum()) for side in sides)
+        unknown = (int(side.filter(language=UNKNOWN)["n_sessions"].sum()) for side in sides)
+        rates = [_ratio(x, n) for x, n in zip(unknown, (now, was), strict=True)]
+        enough = min(now, was) >= limits.drift["min_turns"]
         value = rates[0] - rates[1] if enough and rates[0] is not None and rates[1] is not None else math.nan
-        base = {"lang": ALL, "period": monday, "n_turns": now.height, "n_turns_before": was.height}
+        base = {"lang": ALL, "period": monday, "n_turns": now, "n_turns_before": was}
         yield _row("unknown_language", ALL, value, limits, "unknown_rise", **base, rate=rates[0], rate_before=rates[1])
 
 

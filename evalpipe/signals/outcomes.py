@@ -7,6 +7,7 @@ Does not belong here: extraction, estimation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -16,7 +17,7 @@ from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.render import conform, polars_schema
 from evalpipe.contracts.signals import BY_NAME, SEMANTIC_SIGNALS
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
-from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
+from evalpipe.contracts.tables.signals import SESSION_OUTCOMES, SESSION_SCORES
 from evalpipe.criteria.model import Criteria, OutcomesCriteria
 from evalpipe.signals.demotion import ANY, COURSE_UNKNOWN, END_UNKNOWN, Demoted
 from evalpipe.signals.ledger import with_assignment
@@ -152,6 +153,26 @@ def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> p
         .group_by("session_id", maintain_order=True)
         .agg(signal_score=pl.col("part").sum().round(9), has_positive=pl.col("signal").is_in(positive).any())
     )
+
+
+def session_scores(
+    outcomes: pl.DataFrame, hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria
+) -> pl.DataFrame:
+    """Rows of signals.session_scores.
+
+    Args:
+        outcomes: signals.session_outcomes of the sessions.
+        hard, semantic: Their signals that are not demoted.
+        criteria: Least confidence and cap of counts.
+    """
+    everything = replace(criteria.outcomes, weights={signal.name: signal.strength for signal in BY_NAME.values()})
+    criteria = replace(criteria, outcomes=everything)
+    rows = outcomes.select("session_id", "measurement")
+    for name, family in (("hard_score", (hard, semantic.clear())), ("semantic_score", (hard.clear(), semantic))):
+        scored = _scores(*family, criteria).select("session_id", pl.col("signal_score").alias(name))
+        rows = rows.join(scored, on="session_id", how="left", maintain_order="left")
+    rows = rows.with_columns(pl.col("hard_score", "semantic_score").fill_null(0.0))
+    return conform(SESSION_SCORES, rows).sort(SESSION_SCORES.sort)
 
 
 def _with_end(

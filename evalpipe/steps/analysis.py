@@ -16,14 +16,20 @@ import polars as pl
 from evalpipe import analysis
 from evalpipe.analysis import window_bounds
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.steps import reviews
 from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
+from evalpipe.steps.signals import DEMOTED
 from evalpipe.steps.slices import StepResult
 from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
 
 _NUMBERS = "analysis.net_improvement"
+_ABLATION = "analysis.ablation"
+
+#: Reason of a correction that takes a person out of a number as it was made.
+ERASURE = "erasure"
 
 #: As-of days that a run makes anew when late sessions changed their window.
 AS_OF_DAYS_BACK = 35
@@ -97,6 +103,43 @@ def require_one_key(window: Window) -> None:
         )
 
 
+def demoted_in(window: Window) -> list[str]:
+    """Signals that reviews kept out of a window's outcomes, as signal@language."""
+    return sorted({name for m in window.manifests for name in m.stats.get(DEMOTED, ())})
+
+
+def overtaken(context: Context, window: Window) -> list[date]:
+    """Days of a window whose outcomes count what reviews have demoted since, or leave out what they have not.
+
+    Args:
+        context: The open home.
+        window: An open window.
+    """
+    return [
+        m.key.day for m in window.manifests if m.inputs.get(DEMOTED, "") != reviews.names(context.demoted_on(m.key.day))
+    ]
+
+
+def require_one_evidence(context: Context, window: Window) -> None:
+    """Refuse a window of which some days count a signal and others do not.
+
+    Args:
+        context: The open home.
+        window: An open window.
+
+    Raises:
+        EvalpipeError: ``MIXED_SIGNALS``, with the days to recompute.
+    """
+    days = overtaken(context, window)
+    if days:
+        raise EvalpipeError(
+            "MIXED_SIGNALS",
+            f"{len(days)} of {len(window.manifests)} days were made before the last reviews.",
+            where=f"window {window.name} of {window.as_of}",
+            fix=f"Recompute them: evalpipe backfill {days[0]}..{days[-1]}",
+        )
+
+
 def make_analysis(
     context: Context, as_of_days: Iterable[date], window: str, *, reason: str = "recomputed"
 ) -> StepResult:
@@ -113,7 +156,7 @@ def make_analysis(
         reason: Why numbers move, as corrections say.
 
     Raises:
-        EvalpipeError: ``MIXED_KEYS``.
+        EvalpipeError: ``MIXED_KEYS``, ``MIXED_SIGNALS``.
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
@@ -126,6 +169,8 @@ def make_analysis(
             result.absent.append(day)
             continue
         require_one_key(opened)
+        if reason != ERASURE:
+            require_one_evidence(context, opened)
         key = analysis_key(context, day, window)
         inputs = _inputs(opened)
         old = context.lake.manifest(key)
@@ -135,6 +180,7 @@ def make_analysis(
             result.fresh[day] = old
             continue
         outcomes = context.lake.read("signals.session_outcomes", opened.manifests)
+        arms = context.lake.read("signals.routing_arms", opened.manifests)
         analysis.require_one_measurement(outcomes)
         tables = analysis.score(
             outcomes,
@@ -143,7 +189,18 @@ def make_analysis(
             window=window,
             window_start=opened.start,
             window_end=opened.end,
-            arms=context.lake.read("signals.routing_arms", opened.manifests),
+            arms=arms,
+            demoted=demoted_in(opened),
+        )
+        tables[_ABLATION] = analysis.ablation(
+            outcomes,
+            context.lake.read("signals.session_scores", opened.manifests),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+            arms=arms,
         )
         folder = context.lake.staging_folder(key)
         staged = [
@@ -216,6 +273,8 @@ def outdated(context: Context, manifest: Manifest) -> str | None:
         return "it was made by an older version of the estimates"
     name = manifest.key.variant[-1].removeprefix("w=")
     opened = open_window(context, manifest.key.day, name)
+    if opened and (days := overtaken(context, opened)):
+        return f"reviews demoted or proved signals since that {len(days)} days of its window do not follow yet"
     now = _inputs(opened) if opened else {}
     changed = sorted(set(now.items()) ^ set(manifest.inputs.items()))
     if changed:

@@ -46,8 +46,8 @@ LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
     "signals": "4",
-    "outcomes": "5",
-    "analysis": "4",
+    "outcomes": "6",
+    "analysis": "5",
     "scorecard": "1",
 }
 

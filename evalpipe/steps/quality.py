@@ -9,26 +9,39 @@ content. They hold counts and rates, no session.
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from evalpipe import review, signals
+from evalpipe.contracts.signals import BY_NAME
 from evalpipe.contracts.tables.reviews import AGREEMENT, DRIFT, QUALITY
 from evalpipe.steps import reviews
 from evalpipe.steps.context import Context
+from evalpipe.store.files import write_atomically
 from evalpipe.store.lake import Lake
-from evalpipe.store.manifest import Manifest
+from evalpipe.store.manifest import Manifest, digest_of
 
 #: Tables that are made here.
 TABLES = tuple(table.full_name for table in (QUALITY, AGREEMENT, DRIFT))
+#: Raise it when the same lake would give other tables.
+VERSION = "1"
 #: Model of sessions whose log names none.
 NO_MODEL = "(none)"
+_SESSIONS = pl.Schema({
+    "language": pl.String, "source": pl.String, "day": pl.Date, "n_sessions": pl.Int64, "n_turns": pl.Int64,
+})  # fmt: skip
+_ROWS = pl.Schema({
+    "signal": pl.String, "lang": pl.String, "rule": pl.String, "confidence": pl.Float64, "model": pl.String,
+    "source": pl.String, "day": pl.Date, "n": pl.Int64,
+})  # fmt: skip
 
 
 def make(context: Context) -> dict[str, Path]:
-    """Make the tables, and keep each as a file of the lake.
+    """Make the tables, and keep each as a file of the lake; what is as it would be stays.
 
     Args:
         context: The open home.
@@ -36,68 +49,96 @@ def make(context: Context) -> dict[str, Path]:
     Returns:
         The file of each table.
     """
-    manifests = context.lake.manifests("signals")
-    manifests = [m for m in manifests if m.key.variant == context.versions.variants["signals"]]
-    opinions = reviews.read(context.lake, reviews.OPINIONS)
-    rows = rows_of(context, manifests)
+    lake = context.lake
+    manifests = [m for m in lake.manifests("signals") if m.key.variant == context.versions.variants["signals"]]
+    made_from = _made_from(context, manifests)
+    index = lake.root / "signals" / "quality" / "_made.json"
+    known = _known(index)
+    if known.get("made_from") == made_from:
+        files = {name: path_of(lake, name, known.get(name, "")) for name in TABLES}
+        if all(path.exists() for path in files.values()):
+            return files
+    opinions = reviews.read(lake, reviews.OPINIONS)
+    sessions, rows = counted(context, manifests)
     found = {
         QUALITY.full_name: _quality(context, opinions, rows),
         AGREEMENT.full_name: review.agreement(opinions),
-        DRIFT.full_name: _drift(context, manifests, rows),
+        DRIFT.full_name: review.drift(sessions, rows.filter(pl.col("lang") != signals.ANY), review.limits()),
     }
-    return {name: _kept(context.lake, name, data) for name, data in found.items()}
+    files = {name: _kept(lake, name, data) for name, data in found.items()}
+    told = {"made_from": made_from, **{name: path.stem for name, path in files.items()}}
+    write_atomically(index, json.dumps(told, sort_keys=True))
+    return files
 
 
-def rows_of(context: Context, manifests: list[Manifest]) -> pl.DataFrame:
-    """Signals that count, of both families: ``session_id, signal, lang, rule, confidence, model, source, day``.
+def _made_from(context: Context, manifests: Sequence[Manifest]) -> str:
+    """Digest of all that the tables are made from."""
+    masked = [m.content_of("masked.sessions") for one in manifests if (m := context.lookup("masked", one.key.day))]
+    opinions = [path.name for path in context.lake.appended(reviews.OPINIONS)]
+    rules = [str(review.limits()), context.criteria.sub_hash("extraction"), context.criteria.sub_hash("outcomes")]
+    return digest_of([VERSION, [m.content for m in manifests], masked, opinions, rules])
+
+
+def _known(index: Path) -> dict[str, str]:
+    try:
+        found = json.loads(index.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}  # the tables are made anew
+    return found if isinstance(found, dict) else {}
+
+
+def counted(context: Context, manifests: Sequence[Manifest]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Sessions and signals that count, added up day by day.
 
     Args:
         context: The open home.
         manifests: Slices of signals.
+
+    Returns:
+        ``language, source, day, n_sessions, n_turns``, and ``signal, lang, rule, confidence, model, source,
+        day, n``; signals of the environment have the language ``any``.
     """
-    lake = context.lake
-    hard = lake.read("signals.hard", manifests, ["session_id", "signal", "rule_id", "confidence"])
-    said = lake.read("signals.semantic", manifests, ["session_id", "signal", "lang", "pattern_id", "confidence"])
-    hard = hard.filter(pl.col("confidence") >= context.criteria.extraction.min_confidence)
-    both = pl.concat(
-        [
-            said.rename({"pattern_id": "rule"}),
-            hard.rename({"rule_id": "rule"}).with_columns(lang=pl.lit(signals.ANY)),
-        ],
-        how="diagonal",
-    )
-    return both.join(sessions_of(context, manifests), on="session_id", how="left", maintain_order="left")
-
-
-def sessions_of(context: Context, manifests: list[Manifest]) -> pl.DataFrame:
-    """``session_id, model, source, day`` of the masked sessions on the days of some slices."""
-    frames = []
+    sessions: list[pl.DataFrame] = [pl.DataFrame(schema=_SESSIONS)]
+    rows: list[pl.DataFrame] = [pl.DataFrame(schema=_ROWS)]
     for manifest in manifests:
         masked = context.lookup("masked", manifest.key.day)
-        if masked is not None:
-            found = context.lake.read("masked.sessions", [masked], ["session_id", "model", "source"])
-            frames.append(found.with_columns(pl.col("model").fill_null(NO_MODEL), day=pl.lit(manifest.key.day)))
-    schema = {"session_id": pl.String, "model": pl.String, "source": pl.String, "day": pl.Date}
-    return pl.concat([pl.DataFrame(schema=schema), *frames])
+        if masked is None:
+            continue
+        day = pl.lit(manifest.key.day).alias("day")
+        about = context.lake.read("masked.sessions", [masked], ["session_id", "model", "source"])
+        about = about.with_columns(pl.col("model").fill_null(NO_MODEL))
+        spoken = context.lake.read("signals.session_features", [manifest], ["session_id", "language", "n_human_turns"])
+        spoken = spoken.join(about, on="session_id", how="inner")
+        by = ("language", "source")
+        summed = spoken.group_by(by).agg(n_sessions=pl.len(), n_turns=pl.col("n_human_turns").sum())
+        sessions.append(summed.select(*by, day, pl.col("n_sessions", "n_turns").cast(pl.Int64)))
+        found = _signals(context, manifest).join(about, on="session_id", how="inner")
+        kinds = [name for name in _ROWS if name not in ("day", "n")]
+        rows.append(found.group_by(kinds).agg(n=pl.len().cast(pl.Int64)).select(*kinds, day, "n"))
+    return pl.concat(sessions).sort(pl.all()), pl.concat(rows).sort(pl.all())
+
+
+def _signals(context: Context, manifest: Manifest) -> pl.DataFrame:
+    hard = context.lake.read("signals.hard", [manifest], ["session_id", "signal", "rule_id", "confidence"])
+    said = context.lake.read(
+        "signals.semantic", [manifest], ["session_id", "signal", "lang", "pattern_id", "confidence"]
+    )
+    hard = hard.filter(pl.col("confidence") >= context.criteria.extraction.min_confidence)
+    hard = hard.rename({"rule_id": "rule"}).with_columns(lang=pl.lit(signals.ANY))
+    return pl.concat([said.rename({"pattern_id": "rule"}), hard], how="diagonal")
 
 
 def _quality(context: Context, opinions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    emitted = rows.with_columns(pl.col("model").fill_null(NO_MODEL))
+    by = ("signal", "lang", "model")
     return review.quality(
         opinions,
-        emitted.group_by("signal", "lang", "model").agg(n=pl.len()).sort("signal", "lang", "model"),
+        rows.group_by(by).agg(pl.col("n").sum()).sort(by),
         review.limits(),
         signals.detector_version,
         rules=signals.rule_counts(),
         golden=signals.golden(context.criteria.extraction.min_confidence),
         weights=context.criteria.outcomes.weights,
     )
-
-
-def _drift(context: Context, manifests: list[Manifest], rows: pl.DataFrame) -> pl.DataFrame:
-    features = context.lake.read("signals.session_features", manifests, ["session_id", "language", "n_human_turns"])
-    sessions = features.join(sessions_of(context, manifests), on="session_id", how="inner", maintain_order="left")
-    return review.drift(sessions, rows.filter(pl.col("lang") != signals.ANY), review.limits())
 
 
 def path_of(lake: Lake, table: str, digest: str) -> Path:
@@ -121,3 +162,46 @@ def forget(lake: Lake) -> None:
     for table in TABLES:
         for path in lake.appended(table):
             path.unlink(missing_ok=True)
+    (lake.root / "signals" / "quality" / "_made.json").unlink(missing_ok=True)
+
+
+def alarms(tables: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
+    """What is wrong with signals, as lines for a person.
+
+    Args:
+        tables: The tables of :data:`TABLES`.
+
+    Returns:
+        ``demoted``, ``unequal`` (precision differs between models), ``golden`` (the golden set is under
+        the threshold), ``drifting`` and ``drifted`` (beyond the limit that warns, that fails), the last
+        two of each subject's newest week.
+    """
+    now = tables[QUALITY.full_name].filter(pl.col("is_current") & (pl.col("model") == "all"))
+    single = now.filter(pl.col("signal").is_in(list(BY_NAME)))
+    fallen = single.filter(pl.col("status") == "demoted")
+    unequal = single.filter("is_unequal")
+    golden = single.filter(pl.col("golden_precision") < pl.col("threshold"))
+    drift = tables[DRIFT.full_name]
+    drift = drift.filter(pl.col("period") == pl.col("period").max())
+    return {
+        "demoted": [
+            f"{row['signal']}@{row['lang']}: {row['n_reviewed']} reviewed, bound {row['precision_lo']:.2f} under "
+            f"{row['threshold']:.2f}"
+            for row in fallen.iter_rows(named=True)
+        ],
+        "unequal": [
+            f"{row['signal']}@{row['lang']}: precision differs between models (p = {row['p_models']:.3f})"
+            for row in unequal.iter_rows(named=True)
+        ],
+        "golden": [
+            f"{row['signal']}@{row['lang']}: {row['golden_precision']:.2f} on {row['n_golden']} examples"
+            for row in golden.iter_rows(named=True)
+        ],
+        **{
+            name: [
+                f"{row['measure']} {row['subject']}@{row['lang']}: {row['value']:.2f} in the week of {row['period']}"
+                for row in drift.filter(status=status).iter_rows(named=True)
+            ]
+            for name, status in (("drifting", "warn"), ("drifted", "fail"))
+        },
+    }

@@ -187,7 +187,10 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
         outcomes = outcomes.with_columns(pl.col("is_settled") | pl.col("session_id").is_in(undated.implode()))
         arms = signals.routing_arms(context.assignments, day)
         folder = lake.staging_folder(context.versions.slice_key("outcomes", day))
-        tables = {"signals.session_outcomes": outcomes, "signals.routing_arms": arms}
+        scores = signals.session_scores(outcomes, hard, semantic, context.criteria)
+        tables = {
+            "signals.session_outcomes": outcomes, "signals.session_scores": scores, "signals.routing_arms": arms
+        }  # fmt: skip
         staged = stage_tables(tables, folder, "all")
         stats = {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())}
         return Committed(staged, {**stats, DEMOTED: [f"{signal}@{lang}" for signal, lang in sorted(gone)]})

@@ -41,8 +41,14 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.session_features",
         "signals.session_usage",
     ),
-    "outcomes": ("signals.session_outcomes", "signals.routing_arms"),
-    "analysis": ("analysis.net_improvement", "analysis.pairs", "analysis.strata", "analysis.diagnostics"),
+    "outcomes": ("signals.session_outcomes", "signals.session_scores", "signals.routing_arms"),
+    "analysis": (
+        "analysis.net_improvement",
+        "analysis.pairs",
+        "analysis.strata",
+        "analysis.diagnostics",
+        "analysis.ablation",
+    ),
     "scorecard": ("analysis.scorecard",),
 }
 

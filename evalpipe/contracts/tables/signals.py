@@ -242,6 +242,20 @@ SESSION_OUTCOMES = Table(
     ),
 )  # fmt: skip
 
+SESSION_SCORES = Table(
+    layer="signals",
+    name="session_scores",
+    grain="one row a session that has an outcome",
+    meaning="Signal score of a session by family, every signal with its weight of the catalogue: what an ablation needs.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("measurement", S, "Hash of extraction, outcomes and estimand.", nullable=False),
+        Column("hard_score", F64, "Sum over signals from the environment.", nullable=False),
+        Column("semantic_score", F64, "Sum over what people said.", nullable=False),
+    ),
+)
+
 ROUTING_ARMS = Table(
     layer="signals",
     name="routing_arms",
@@ -262,4 +276,15 @@ ROUTING_ARMS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES, ROUTING_ARMS)
+TABLES = (
+    HARD,
+    SEMANTIC,
+    CANDIDATES,
+    DERIVED,
+    TASKS,
+    SESSION_FEATURES,
+    SESSION_USAGE,
+    SESSION_OUTCOMES,
+    SESSION_SCORES,
+    ROUTING_ARMS,
+)
