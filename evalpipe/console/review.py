@@ -63,6 +63,15 @@ def sample(settings: Settings, size: int, out: Path, *, days: tuple[Any, Any] | 
     show.note("Label it with: evalpipe review page FILE, or in any editor; then: evalpipe review import FILE")
 
 
+def page(file: Path, out: Path) -> None:
+    """Write the page of a sample, readable by the owner only: it holds masked text."""
+    text = review.page(file, review.guide())
+    if out.resolve() == file.resolve() or out.is_dir() or not out.parent.is_dir():
+        raise EvalpipeError("BAD_ARGUMENT", "it must be another file, in a folder that exists", where="--out")
+    private_write(out, text)
+    show.line(f"Open it in a browser: {out.resolve()}")
+
+
 def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bool) -> None:
     """Import labels, publish what they say, and name what they move."""
     with open_context(settings) as context:

@@ -8,6 +8,7 @@ estimates, drift, the page. Does not belong here: where samples and labels lie (
 from evalpipe.review.draw import draw
 from evalpipe.review.drift import drift
 from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_labels, write_items
+from evalpipe.review.page import page
 from evalpipe.review.quality import agreement, demoted, quality
 from evalpipe.review.rules import Guide, Limits, guide, limits
 
@@ -23,6 +24,7 @@ __all__ = [
     "drift",
     "guide",
     "limits",
+    "page",
     "quality",
     "read_labels",
     "write_items",

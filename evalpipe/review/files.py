@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.tables.reviews import ITEM_KINDS
 from evalpipe.review.rules import Guide
 
 #: Columns of a file for reviewers. Only ``item_id``, ``labels`` and ``note`` are read back.
@@ -98,6 +99,27 @@ def read_labels(paths: Sequence[Path], guide: Guide) -> list[Labelled]:
                 raise _invalid("the item has other labels further up", found.where)
             out.setdefault(found.item_id, found)
     return list(out.values())
+
+
+def read_items(path: Path, guide: Guide) -> list[dict[str, Any]]:
+    """Items of a sample with what a reviewer has said of them so far, in the order of the file.
+
+    Args:
+        path: A file of :func:`write_items`, labelled or not.
+        guide: Labels that there are.
+
+    Raises:
+        EvalpipeError: ``REVIEW_INVALID``, ``FILE_FAILED``.
+    """
+    said = {one.item_id: one for one in read_labels([path], guide)}
+    out = []
+    for number, row in enumerate(_rows(path), 1):
+        texts = {name: row.get(name) for name in ("item_id", "kind", "lang", "previous_request", "agent_tail", "shown")}
+        if not all(isinstance(value, str) for value in texts.values()) or texts["kind"] not in ITEM_KINDS:
+            raise _invalid("it is no item of a sample", f"{path.name}, row {number}")
+        one = said.get(str(texts["item_id"]))
+        out.append({**texts, "labels": list(one.labels) if one else [], "note": one.note if one else ""})
+    return out
 
 
 def _labelled(row: Mapping[str, Any], where: str, known: set[str], alone: frozenset[str]) -> Labelled | None:
