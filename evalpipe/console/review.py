@@ -14,6 +14,7 @@ from evalpipe import review
 from evalpipe.console import show
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.settings import Settings
+from evalpipe.steps import quality as quality_step
 from evalpipe.steps import reviews
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.publish import publish
@@ -27,6 +28,12 @@ SELECT signal, lang, n_emitted AS emitted, n_reviewed AS reviewed, n_correct AS 
        is_unequal AS unequal
 FROM signals.quality WHERE model = 'all' AND is_current ORDER BY ALL
 """
+_ALARMS = {
+    "demoted": "Signal not counted",
+    "unequal": "ALARM, unequal precision",
+    "drifted": "ALARM, detector drifted",
+    "drifting": "Detector drifts",
+}
 _AGREEMENT = "FROM signals.agreement WHERE lang = 'all'"
 
 
@@ -114,6 +121,22 @@ def quality(settings: Settings, *, as_json: bool) -> None:
         print(json.dumps(rows))
     else:
         show.table(rows, title="Precision of signals, from reviews", numeric=["right", "precision", "lower", "upper"])
+
+
+def alarms(settings: Settings) -> dict[str, list[str]]:
+    """What the published tables say is wrong with signals; nothing where none are published."""
+    warehouse = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory)
+    published = warehouse.published()
+    if published is None or not set(quality_step.TABLES) <= set(published.tables):
+        return {}
+    return quality_step.alarms({name: warehouse.query(f"FROM {name}") for name in quality_step.TABLES})
+
+
+def show_alarms(found: dict[str, list[str]]) -> None:
+    """One line an alarm, after a run."""
+    for name, words in _ALARMS.items():
+        for alarm in found.get(name, ()):
+            show.line(f"{words}: {alarm}")
 
 
 def unequal(context: Context) -> list[str]:

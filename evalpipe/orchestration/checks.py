@@ -14,8 +14,7 @@ from evalpipe.orchestration.assets.layers import asset_key
 from evalpipe.orchestration.partitions import days_of
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.quality import judge_with_gx, worst
-from evalpipe.steps import rejections, reviews, verdicts
-from evalpipe.steps.signals import DEMOTED
+from evalpipe.steps import evidence, rejections, verdicts
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe.store.plan import DAY_STEPS
 
@@ -81,10 +80,10 @@ def _demotion_check(context: dg.AssetCheckExecutionContext, home: HomeResource) 
         days = days_of(context)
         made = [m for day in days if (m := opened.lookup("outcomes", day)) is not None]
         refused = set(rejections.rejected(opened.lake))
-        wrong = [m.key.day for m in made if m.inputs.get(DEMOTED, "") != reviews.names(opened.demoted_on(m.key.day))]
+        wrong = evidence.overtaken(opened, made)
         held = sorted(str(day) for day in wrong if day in refused)
         left = sorted(str(day) for day in wrong if day not in refused)
-        demoted = sorted({name for m in made for name in m.stats.get(DEMOTED, ())})
+        demoted = evidence.demoted_in(made)
     return dg.AssetCheckResult(
         # A run without a signal that it would otherwise count is marked, and goes on.
         passed=not wrong and not demoted,

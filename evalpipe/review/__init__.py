@@ -5,11 +5,13 @@ estimates, drift, the page. Does not belong here: where samples and labels lie (
 (``signals``), intervals and tests (``inference``).
 """
 
+from evalpipe.review.agreement import agreement
 from evalpipe.review.draw import draw
 from evalpipe.review.drift import drift
+from evalpipe.review.evidence import demoted
 from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_labels, write_items
 from evalpipe.review.page import page
-from evalpipe.review.quality import agreement, demoted, quality
+from evalpipe.review.quality import quality
 from evalpipe.review.rules import Guide, Limits, guide, limits
 
 __all__ = [

@@ -23,16 +23,18 @@ from evalpipe.review.rules import Limits
 #: What may be drawn, one row an item. ``confidence`` is that of its rows, emitted or not.
 FRAME = pl.Schema(
     {
-        "key": pl.String,
-        "kind": pl.String,
-        "lang": pl.String,
-        "model": pl.String,
+        "key": pl.String(),
+        "kind": pl.String(),
+        "lang": pl.String(),
+        "model": pl.String(),
         "emitted": pl.List(pl.String),
         "candidates": pl.List(pl.String),
         "confidence": pl.List(pl.Float64),
     }
 )
-DRAWN = pl.Schema({"key": pl.String, "stratum": pl.String, "parts": pl.List(pl.String), "inclusion_prob": pl.Float64})
+DRAWN = pl.Schema({
+    "key": pl.String(), "stratum": pl.String(), "parts": pl.List(pl.String), "inclusion_prob": pl.Float64(),
+})  # fmt: skip
 PARTS = ("uniform", "band", "conflict", "silent")
 
 

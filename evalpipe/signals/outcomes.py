@@ -155,6 +155,12 @@ def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> p
     )
 
 
+def scored(criteria: Criteria) -> frozenset[str]:
+    """Signals that outcomes rest on: those with a weight, and those that a metric is made of."""
+    weighted = {name for name, weight in criteria.outcomes.weights.items() if weight}
+    return frozenset(weighted.union(*_EVIDENCE.values()))
+
+
 def session_scores(
     outcomes: pl.DataFrame, hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria
 ) -> pl.DataFrame:

@@ -16,10 +16,9 @@ import polars as pl
 from evalpipe import analysis
 from evalpipe.analysis import window_bounds
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.steps import reviews
 from evalpipe.steps.context import Context
+from evalpipe.steps.evidence import demoted_in, overtaken, require_one_evidence
 from evalpipe.steps.progress import sink
-from evalpipe.steps.signals import DEMOTED
 from evalpipe.steps.slices import StepResult
 from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.store.lake import stage_part
@@ -103,43 +102,6 @@ def require_one_key(window: Window) -> None:
         )
 
 
-def demoted_in(window: Window) -> list[str]:
-    """Signals that reviews kept out of a window's outcomes, as signal@language."""
-    return sorted({name for m in window.manifests for name in m.stats.get(DEMOTED, ())})
-
-
-def overtaken(context: Context, window: Window) -> list[date]:
-    """Days of a window whose outcomes count what reviews have demoted since, or leave out what they have not.
-
-    Args:
-        context: The open home.
-        window: An open window.
-    """
-    return [
-        m.key.day for m in window.manifests if m.inputs.get(DEMOTED, "") != reviews.names(context.demoted_on(m.key.day))
-    ]
-
-
-def require_one_evidence(context: Context, window: Window) -> None:
-    """Refuse a window of which some days count a signal and others do not.
-
-    Args:
-        context: The open home.
-        window: An open window.
-
-    Raises:
-        EvalpipeError: ``MIXED_SIGNALS``, with the days to recompute.
-    """
-    days = overtaken(context, window)
-    if days:
-        raise EvalpipeError(
-            "MIXED_SIGNALS",
-            f"{len(days)} of {len(window.manifests)} days were made before the last reviews.",
-            where=f"window {window.name} of {window.as_of}",
-            fix=f"Recompute them: evalpipe backfill {days[0]}..{days[-1]}",
-        )
-
-
 def make_analysis(
     context: Context, as_of_days: Iterable[date], window: str, *, reason: str = "recomputed"
 ) -> StepResult:
@@ -170,7 +132,7 @@ def make_analysis(
             continue
         require_one_key(opened)
         if reason != ERASURE:
-            require_one_evidence(context, opened)
+            require_one_evidence(context, opened.manifests, f"window {window} of {day}")
         key = analysis_key(context, day, window)
         inputs = _inputs(opened)
         old = context.lake.manifest(key)
@@ -190,7 +152,7 @@ def make_analysis(
             window_start=opened.start,
             window_end=opened.end,
             arms=arms,
-            demoted=demoted_in(opened),
+            demoted=demoted_in(opened.manifests),
         )
         tables[_ABLATION] = analysis.ablation(
             outcomes,
@@ -273,8 +235,8 @@ def outdated(context: Context, manifest: Manifest) -> str | None:
         return "it was made by an older version of the estimates"
     name = manifest.key.variant[-1].removeprefix("w=")
     opened = open_window(context, manifest.key.day, name)
-    if opened and (days := overtaken(context, opened)):
-        return f"reviews demoted or proved signals since that {len(days)} days of its window do not follow yet"
+    if opened and (behind := overtaken(context, opened.manifests)):
+        return f"reviews demoted or proved signals since that {len(behind)} days of its window do not follow yet"
     now = _inputs(opened) if opened else {}
     changed = sorted(set(now.items()) ^ set(manifest.inputs.items()))
     if changed:

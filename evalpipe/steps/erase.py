@@ -20,13 +20,13 @@ from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import Settings
-from evalpipe.steps import quality, reviews
+from evalpipe.steps import evidence, quality, reviews
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.erase_results import correct
 from evalpipe.steps.erase_scope import Erasure, pending, record_path, scope_of
 from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
-from evalpipe.steps.signals import DEMOTED, make_outcomes, make_signals
+from evalpipe.steps.signals import make_outcomes, make_signals
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe.store.objects import ObjectMemory
 from evalpipe.store.rewrite import private_write, rewrite_landing, rewrite_slice, sweep
@@ -206,8 +206,7 @@ def _make_anew(context: Context, scope: Erasure) -> None:
     """Make the days anew that were as they would be, so that nothing of the person is in counts either."""
     inputs = context.landing.day_inputs()
     # Without the person's reviews a signal may count again, or no longer.
-    moved = {m.key.day for m in context.lake.manifests("outcomes")
-             if m.inputs.get(DEMOTED, "") != reviews.names(context.demoted_on(m.key.day))}  # fmt: skip
+    moved = evidence.overtaken(context, context.lake.manifests("outcomes"))
     days = sorted(day for day in {*scope.days, *moved} if day in inputs)
     for make in (make_raw, make_masked, make_signals, make_outcomes):
         make(context, days, inputs)

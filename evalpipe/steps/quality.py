@@ -137,7 +137,7 @@ def _quality(context: Context, opinions: pl.DataFrame, rows: pl.DataFrame) -> pl
         signals.detector_version,
         rules=signals.rule_counts(),
         golden=signals.golden(context.criteria.extraction.min_confidence),
-        weights=context.criteria.outcomes.weights,
+        scored=signals.scored(context.criteria),
     )
 
 

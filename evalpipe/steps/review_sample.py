@@ -30,6 +30,17 @@ from evalpipe.store.manifest import Manifest, digest_of
 #: Characters of each text that a reviewer sees; of a longer one its beginning and its end.
 _REQUEST, _TAIL, _TURN, _ARGUMENTS, _OUTPUT = 1_500, 800, 4_000, 1_500, 4_000
 _ITEM = ("session_id", "seq")
+#: What is known of an item before it is drawn: what the draw reads, and its place.
+_ITEMS = pl.Schema(
+    {
+        **FRAME,
+        "session_id": pl.String(),
+        "seq": pl.Int32(),
+        "source": pl.String(),
+        "day": pl.Date(),
+        "rules": pl.List(pl.String),
+    }
+)
 _LEAN = ("session_id", "seq", "turn", "kind", "origin", "parent_id")
 
 
@@ -125,7 +136,7 @@ def _items(context: Context, days: list[_Day]) -> tuple[pl.DataFrame, int]:
         items, n_silent = _items_of_day(context, one)
         parts.append(items)
         n_without_text += n_silent
-    return (pl.concat(parts) if parts else pl.DataFrame(schema=dict(FRAME))), n_without_text
+    return pl.concat([pl.DataFrame(schema=_ITEMS), *parts]), n_without_text
 
 
 def _items_of_day(context: Context, one: _Day) -> tuple[pl.DataFrame, int]:
@@ -133,7 +144,9 @@ def _items_of_day(context: Context, one: _Day) -> tuple[pl.DataFrame, int]:
     paths = lake.paths("masked.steps", [one.masked])
     text = pl.any_horizontal(pl.col(name).str.len_bytes() > 0 for name in ("text", "arguments", "output"))
     lean = [pl.scan_parquet(path).select(*_LEAN, has_text=text.fill_null(value=False)).collect() for path in paths]
-    steps = pl.concat([*lean]) if lean else pl.DataFrame(schema=[*_LEAN, "has_text"])
+    if not lean:  # a day of nothing but files that could not be read
+        return pl.DataFrame(schema=_ITEMS), 0
+    steps = pl.concat(lean)
     sessions = lake.read("masked.sessions", [one.masked], ["session_id", "model", "source"])
     features = lake.read("signals.session_features", [one.signals], ["session_id", "language", "n_human_turns"])
     talking = features.filter(pl.col("n_human_turns") > 0).select("session_id")
@@ -148,16 +161,13 @@ def _items_of_day(context: Context, one: _Day) -> tuple[pl.DataFrame, int]:
     items = items.join(sessions, on="session_id", how="inner", maintain_order="left")
     items = items.join(features.select("session_id", "language"), on="session_id", how="left", maintain_order="left")
     lang = pl.when(pl.col("kind") == "call").then(pl.lit(signals.ANY)).otherwise(pl.coalesce("own", "language"))
-    return items.select(
-        *_ITEM,
-        "kind",
-        "source",
+    return items.with_columns(
         *(pl.col(name).fill_null([]) for name in ("emitted", "candidates", "rules", "confidence")),
         key=pl.concat_str("session_id", pl.lit(":"), "seq"),
         day=pl.lit(one.day),
         lang=lang.fill_null("und"),
         model=pl.col("model").fill_null(NO_MODEL),
-    ), n_silent
+    ).select(list(_ITEMS)), n_silent
 
 
 def _places(steps: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
@@ -241,9 +251,13 @@ def _shown_item(steps: list[dict[str, Any]], row: dict[str, Any], langs: dict[tu
         "kind": row["kind"],
         "lang": langs.get((row["session_id"], row["seq"]), row["lang"]) if is_turn else row["lang"],
         "previous_request": _cut(asked["text"], _REQUEST) if asked else "",
-        "agent_tail": _cut(answered["text"][-_TAIL:], _TAIL) if answered else "",
+        "agent_tail": _tail(answered["text"]) if answered else "",
         "shown": _cut(step["text"] or "", _TURN) if is_turn else _call(step),
     }
+
+
+def _tail(text: str) -> str:
+    return text if len(text) <= _TAIL else f"[...] {text[-_TAIL:]}"
 
 
 def _call(step: dict[str, Any]) -> str:

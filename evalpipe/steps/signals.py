@@ -216,12 +216,14 @@ def _evidence(
     lake = context.lake
     features = lake.read("signals.session_features", [now])
     if not gone:
-        return features, *(lake.read(f"signals.{name}", [now], columns=_SCORED) for name in ("hard", "semantic"))
+        hard, semantic = (lake.read(f"signals.{name}", [now], columns=_SCORED) for name in ("hard", "semantic"))
+        return features, hard, semantic
     hard, semantic = lake.read("signals.hard", [now]), lake.read("signals.semantic", [now])
     steps = lake.read("masked.steps", [masked], columns=list(signals.STEPS_READ)).sort("session_id", "seq")
     calls = steps.filter(pl.col("kind") == "tool").select("session_id", "seq")
     features = signals.without(features, semantic, steps, calls, gone)
-    return features, *(signals.counted(rows, gone).select(_SCORED) for rows in (hard, semantic))
+    hard, semantic = (signals.counted(rows, gone).select(_SCORED) for rows in (hard, semantic))
+    return features, hard, semantic
 
 
 def _same(task: _OutcomeTask) -> _OutcomeTask:

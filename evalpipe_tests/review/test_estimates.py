@@ -27,7 +27,7 @@ from evalpipe.inference import (
     units_for_bound,
 )
 from evalpipe.review.draw import FRAME, allocate
-from evalpipe.review.quality import verdict
+from evalpipe.review.evidence import verdict
 
 LIMITS = review.limits()
 
@@ -174,7 +174,7 @@ def test_two_reviewers_who_disagree_count_half_and_the_last_opinion_counts() -> 
 def table(opinions: pl.DataFrame) -> pl.DataFrame:
     emitted = pl.DataFrame({"signal": ["correction"], "lang": ["en"], "model": ["m-1"], "n": [500]})
     return review.quality(
-        opinions, emitted, LIMITS, version, rules={("correction", "en"): 3}, golden={}, weights={"correction": 0.8}
+        opinions, emitted, LIMITS, version, rules={("correction", "en"): 3}, golden={}, scored={"correction"}
     )
 
 

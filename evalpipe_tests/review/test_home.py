@@ -50,6 +50,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built")
     with alone(folder / "home") as context:
         land(context, [write(folder / "logs.jsonl", *(row for n in range(93) for row in talk(n)))])
+        land(context, [write(folder / "broken.jsonl", tail="{broken")], undated_as=DAY.replace(day=9))
         make(context)
         publish(context)
     return folder / "home"
