@@ -98,7 +98,8 @@ def _is_in(part: str, item: _Candidate, limits: Limits, min_confidence: float) -
     if part == "conflict":
         signs = {BY_NAME[signal].polarity for signal in item.signals}
         return item.kind == "turn" and {1, -1} <= signs
-    return not item.signals
+    # What is a candidate only was not given either: recall needs every such item to have a chance.
+    return not item.emitted
 
 
 def _budget(inside: Mapping[str, Sequence[_Candidate]], size: int, limits: Limits) -> dict[str, int]:

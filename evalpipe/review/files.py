@@ -68,7 +68,8 @@ def write_items(items: Iterable[Mapping[str, Any]], style: str) -> str:
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for item in items:
-        writer.writerow({**item, "labels": ";".join(item["labels"]), "shown": _inert(item["shown"])})
+        texts = {name: _inert(item[name]) for name in ("previous_request", "agent_tail", "shown")}
+        writer.writerow({**item, **texts, "labels": ";".join(item["labels"])})
     return stream.getvalue()
 
 

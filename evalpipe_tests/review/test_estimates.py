@@ -79,7 +79,8 @@ def test_rare_strata_are_drawn_and_probabilities_are_those_of_the_draw() -> None
             drawable(10, start=1000, emitted=["correction"], confidence=[0.95], lang="pt"),
             drawable(20, start=2000, emitted=["praise"], confidence=[0.76], model="m-2"),
             drawable(30, start=3000, emitted=["praise", "correction"], confidence=[0.95, 0.95]),
-            drawable(2000, start=4000),
+            drawable(1900, start=4000),
+            drawable(100, start=7000, candidates=["accept.implicit"], confidence=[0.5]),
         ]
     )
     drawn = review.draw(population, 100, LIMITS, 0.75)
@@ -96,6 +97,7 @@ def test_rare_strata_are_drawn_and_probabilities_are_those_of_the_draw() -> None
     assert weight == pytest.approx(population.height, rel=0.15)
     silent = joined.filter(pl.col("emitted").list.len() == 0)
     assert (1 / silent["inclusion_prob"]).sum() == pytest.approx(2000)
+    assert silent["candidates"].list.len().sum() > 0, "what is a candidate only may be what was missed"
 
 
 # ---- shares and verdicts

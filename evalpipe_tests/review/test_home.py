@@ -8,13 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from evalpipe.cli import app
+from evalpipe.console import review as review_verbs
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.definitions import build_defs
 from evalpipe.masking.tombstones import Subject
-from evalpipe.steps import quality, reviews
-from evalpipe.steps.context import Context
+from evalpipe.orchestration.partitions import range_tags
+from evalpipe.steps import reviews, rotation
+from evalpipe.steps.analysis import latest, make_analysis, outdated
+from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.erase import erase
 from evalpipe.steps.land import land
 from evalpipe.steps.publish import committed, compare, publish
@@ -22,9 +29,10 @@ from evalpipe.steps.retention import retain
 from evalpipe.steps.review_sample import sample
 from evalpipe.steps.signals import DEMOTED
 from evalpipe.store.warehouse import Warehouse
+from evalpipe_tests.orchestration.small import settings_of
 from evalpipe_tests.steps.remains import places_of
-from evalpipe_tests.steps.test_erase import alone
-from evalpipe_tests.steps.world import AS_OF, DAY, make, session, write
+from evalpipe_tests.steps.test_erase import KEY, alone
+from evalpipe_tests.steps.world import AS_OF, DAY, make, rows, session, write
 
 #: What the user answers in each third session, and what that is.
 SAID = ("It works now, thank you so much", "no, that is wrong, use the other file", "and now add a button")
@@ -52,6 +60,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         land(context, [write(folder / "logs.jsonl", *(row for n in range(93) for row in talk(n)))])
         land(context, [write(folder / "broken.jsonl", tail="{broken")], undated_as=DAY.replace(day=9))
         make(context)
+        make_analysis(context, [AS_OF], "all")
         publish(context)
     return folder / "home"
 
@@ -138,7 +147,16 @@ def test_reviews_demote_for_their_language_and_the_days_follow(home: Path) -> No
     with alone(home) as context:
         assert list(context.plan().days) == [DAY]
         assert context.plan().stale[DAY] == ("outcomes", "input changed")
+        with pytest.raises(EvalpipeError, match="MIXED_SIGNALS") as caught:
+            make_analysis(context, [AS_OF], "all")
+        assert f"backfill {DAY}..{DAY}" in caught.value.fix
+        old = latest(context)
+        assert old is not None
+        assert "reviews demoted" in (outdated(context, old) or "")
         make(context)
+        made = make_analysis(context, [AS_OF], "all").made[AS_OF]
+        checks = context.lake.read("analysis.diagnostics", [made]).filter(check_name="demoted_signal")
+        assert checks.select("subject", "status").rows() == [("correction@en", "suspect")]
         assert not context.plan().stale
         after = outcomes(context)
         manifest = context.lookup("outcomes", DAY)
@@ -162,6 +180,7 @@ def test_reviews_demote_for_their_language_and_the_days_follow(home: Path) -> No
             "m-0": "unproven",
             "m-1": "unproven",
         }
+        assert review_verbs.alarms(context.settings)["demoted"] == ["correction@en: 30 reviewed, bound 0.00 under 0.85"]
         with Warehouse(context.settings.warehouse).open_readonly() as connection:
             assert not compare(context, committed(context), connection).differing
         # A second opinion on all of them, and the first reviewer's own: the signal counts again.
@@ -193,4 +212,66 @@ def test_reviews_of_an_erased_person_go_and_remarks_expire(home: Path) -> None:
         assert reviews.read(context.lake, reviews.OPINIONS)["note"].null_count() == n - 2
         with pytest.raises(EvalpipeError, match="NO_TEXT_TO_REVIEW"):
             sample(context, 10)
-        assert quality.TABLES
+
+
+def test_reviews_move_with_the_key(home: Path) -> None:
+    with alone(home) as context:
+        items = sample(context, 30).items
+        reviews.add(context, [label(home.parent, items, "ann")], "ann")
+        settings = context.settings
+    chain = {"EVALPIPE_KEY": f"{KEY['EVALPIPE_KEY']},{'6f' * 32}"}
+    rotation.rotate(settings, chain)
+    with open_context(settings, as_of=AS_OF, environ=chain) as context:
+        known = rows(context, "masked.sessions").select("session_id")
+        for table in reviews.APPENDED:
+            moved = reviews.read(context.lake, table)
+            assert moved.height == 30
+            assert moved.join(known, on="session_id", how="anti").is_empty(), table
+        assert reviews.add(context, [label(home.parent, items, "ann")], "ann").n_new == 0, "the files still fit"
+
+
+def test_the_commands_and_the_checks_of_a_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+
+    def run(*words: str) -> str:
+        done = CliRunner().invoke(app, ["review", *words])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    out, at = home.parent / "r.csv", ["--home", str(home)]
+    told = json.loads(run("sample", "--size", "400", "--out", str(out), "--json", *at))
+    assert (told["items"], told["sessions_without_text"]) == (186, 0)
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert str(home.parent / "r.html") in run("page", str(out))
+    wrong = pl.read_csv(out).with_columns(labels=pl.when(kind="call").then(pl.lit("ok")).otherwise(pl.lit("neutral")))
+    wrong.write_csv(out)
+    told = json.loads(run("import", str(out), "--reviewer", "ann", "--json", *at))
+    assert told["demoted"] == ["confirm.explicit@en", "correction@en", "praise@en"]
+    assert told["days_stale"] == [f"{DAY}..{DAY}"]
+    listed = {(row["signal"], row["lang"]): row["status"] for row in json.loads(run("quality", "--json", *at))}
+    assert (listed["correction", "en"], listed["correction", "pt"]) == ("demoted", "unproven")
+    for words in (["import", str(out), "--reviewer", "a b", *at], ["sample", "--out", "x.txt", *at]):
+        assert CliRunner().invoke(app, ["review", *words]).exit_code == 2
+    settings = settings_of(home.parent)
+    defs = build_defs(settings, as_of=str(AS_OF))
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = defs.resolve_job_def("late").execute_in_process(
+            instance=instance, tags=range_tags(DAY, DAY), raise_on_error=False
+        )
+    assert done.success, "a signal that is not counted marks a run and stops nothing"
+    found = {e.check_name: e for e in done.get_asset_check_evaluations()}
+    counted = found["demoted_signals_are_not_counted"]
+    assert (counted.passed, counted.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert counted.metadata["demoted"].value == ["confirm.explicit@en", "correction@en", "praise@en"]
+    precise = found["signals_are_precise"]
+    assert (precise.passed, precise.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert found["golden_set_holds"].passed
+    assert found["detectors_have_not_drifted"].passed
+    # Outcomes that count it all the same stop the run.
+    monkeypatch.setattr("evalpipe.steps.evidence.overtaken", lambda *_: [DAY])
+    with dg.DagsterInstance.ephemeral() as instance:
+        stopped = defs.resolve_job_def("late").execute_in_process(
+            instance=instance, tags=range_tags(DAY, DAY), raise_on_error=False
+        )
+    assert not stopped.success
+    assert not [e for e in stopped.all_events if e.is_successful_output and e.step_key == "build_warehouse"]
