@@ -189,6 +189,13 @@ def test_recall_is_read_off_silent_items_by_their_weight() -> None:
     assert (row["n_labelled"], row["n_emitted"], row["status"], row["is_counted"]) == (15.0, 500, "unproven", True)
 
 
+def test_an_item_that_one_of_two_gives_the_label_counts_half_for_recall() -> None:
+    found = said(10, ["correction"], ["correction"])
+    doubted = said(10, ["correction"], [], start=100), said(10, ["neutral"], [], start=100, reviewer="bea")
+    row = table(reviews(found, *doubted)).filter(signal="correction", model="all").row(0, named=True)
+    assert (row["n_labelled"], row["recall"]) == (15.0, pytest.approx(10 / 15))
+
+
 def test_models_of_unequal_precision_are_an_alarm() -> None:
     same = [
         *said(30, ["correction"], ["correction"]),
