@@ -22,7 +22,7 @@ from evalpipe.inference import jensen_shannon, stability_index
 from evalpipe.review.rules import Limits
 
 ALL = "all"
-UNKNOWN = "und"
+_UNREAD = ("without_prose", "unknown_language")
 #: Edges of the histogram of confidence.
 _EDGES = (0.75, 0.8, 0.85, 0.9, 0.95)
 
@@ -31,7 +31,8 @@ def drift(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> pl.Data
     """Rows of ``signals.drift``.
 
     Args:
-        sessions: ``language, source, day`` with how many: ``n_sessions, n_turns``.
+        sessions: ``language, source, day`` with how many: ``n_turns``, and of the turns whose reading is
+            known ``n_covered``: ``n_without_prose, n_unknown_language``.
         rows: Semantic rows by ``lang, rule, confidence, source, day``, with how many: ``n``.
         limits: When a week or source is reported.
     """
@@ -42,7 +43,7 @@ def drift(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> pl.Data
     out = [
         *_weeks(sessions, rows, limits),
         *_sources(sessions, rows, limits),
-        *_unknown(sessions, limits),
+        *_unread(sessions, limits),
     ]
     return conform(DRIFT, frame(DRIFT, out)).sort(DRIFT.sort)
 
@@ -100,17 +101,18 @@ def _sources(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> Iter
             yield _row("source_js", source, value, limits, "js", **base, rate=None, rate_before=None)
 
 
-def _unknown(sessions: pl.DataFrame, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Rise of the share of sessions whose language no rule knows: their turns are read by no pattern."""
+def _unread(sessions: pl.DataFrame, limits: Limits) -> Iterator[dict[str, Any]]:
+    """Rise of the share of turns that no pattern can read: no prose in them, or in no language that is known."""
     for monday, before in _spans(sessions, limits):
         sides = [sessions.filter(side) for side in (pl.col("week") == monday, before)]
-        now, was = (int(side["n_sessions"].sum()) for side in sides)
-        unknown = (int(side.filter(language=UNKNOWN)["n_sessions"].sum()) for side in sides)
-        rates = [_ratio(x, n) for x, n in zip(unknown, (now, was), strict=True)]
+        now, was = (int(side["n_covered"].sum()) for side in sides)
         enough = min(now, was) >= limits.drift["min_turns"]
-        value = rates[0] - rates[1] if enough and rates[0] is not None and rates[1] is not None else math.nan
-        base = {"lang": ALL, "period": monday, "n_turns": now, "n_turns_before": was}
-        yield _row("unknown_language", ALL, value, limits, "unknown_rise", **base, rate=rates[0], rate_before=rates[1])
+        for measure in _UNREAD:
+            unread = (int(side[f"n_{measure}"].sum()) for side in sides)
+            rates = [_ratio(x, n) for x, n in zip(unread, (now, was), strict=True)]
+            value = rates[0] - rates[1] if enough and rates[0] is not None and rates[1] is not None else math.nan
+            base = {"lang": ALL, "period": monday, "n_turns": now, "n_turns_before": was}
+            yield _row(measure, ALL, value, limits, "unread_rise", **base, rate=rates[0], rate_before=rates[1])
 
 
 def _row(measure: str, subject: str, value: float, limits: Limits, limit: str, **more: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "4",
+    "signals": "5",
     "outcomes": "6",
     "analysis": "5",
     "scorecard": "1",

@@ -32,7 +32,8 @@ VERSION = "1"
 #: Model of sessions whose log names none.
 NO_MODEL = "(none)"
 _SESSIONS = pl.Schema({
-    "language": pl.String, "source": pl.String, "day": pl.Date, "n_sessions": pl.Int64, "n_turns": pl.Int64,
+    "language": pl.String, "source": pl.String, "day": pl.Date, "n_turns": pl.Int64, "n_covered": pl.Int64,
+    "n_without_prose": pl.Int64, "n_unknown_language": pl.Int64,
 })  # fmt: skip
 _ROWS = pl.Schema({
     "signal": pl.String, "lang": pl.String, "rule": pl.String, "confidence": pl.Float64, "model": pl.String,
@@ -95,8 +96,8 @@ def counted(context: Context, manifests: Sequence[Manifest]) -> tuple[pl.DataFra
         manifests: Slices of signals.
 
     Returns:
-        ``language, source, day, n_sessions, n_turns``, and ``signal, lang, rule, confidence, model, source,
-        day, n``; signals of the environment have the language ``any``.
+        Rows by ``language, source, day`` for :func:`evalpipe.review.drift`, and ``signal, lang, rule, confidence,
+        model, source, day, n``; signals of the environment have the language ``any``.
     """
     sessions: list[pl.DataFrame] = [pl.DataFrame(schema=_SESSIONS)]
     rows: list[pl.DataFrame] = [pl.DataFrame(schema=_ROWS)]
@@ -110,8 +111,11 @@ def counted(context: Context, manifests: Sequence[Manifest]) -> tuple[pl.DataFra
         spoken = context.lake.read("signals.session_features", [manifest], ["session_id", "language", "n_human_turns"])
         spoken = spoken.join(about, on="session_id", how="inner")
         by = ("language", "source")
-        summed = spoken.group_by(by).agg(n_sessions=pl.len(), n_turns=pl.col("n_human_turns").sum())
-        sessions.append(summed.select(*by, day, pl.col("n_sessions", "n_turns").cast(pl.Int64)))
+        read = context.lake.read("signals.turn_coverage", [manifest]).rename({"n_turns": "n_covered"})
+        spoken = spoken.join(read, on="session_id", how="left").rename({"n_human_turns": "n_turns"})
+        counts = [name for name in _SESSIONS if name.startswith("n_")]
+        summed = spoken.group_by(by).agg(pl.col(counts).sum().cast(pl.Int64))
+        sessions.append(summed.select(*by, day, *counts))
         found = _signals(context, manifest).join(about, on="session_id", how="inner")
         kinds = [name for name in _ROWS if name not in ("day", "n")]
         rows.append(found.group_by(kinds).agg(n=pl.len().cast(pl.Int64)).select(*kinds, day, "n"))

@@ -39,6 +39,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.derived",
         "signals.tasks",
         "signals.session_features",
+        "signals.turn_coverage",
         "signals.session_usage",
     ),
     "outcomes": ("signals.session_outcomes", "signals.session_scores", "signals.routing_arms"),

@@ -269,9 +269,10 @@ MONDAY = date(2026, 2, 2)
 
 def week(n: int, turns: int, fired: int, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     day = MONDAY + timedelta(weeks=n)
-    about = {"source": "codex", "day": day} | more
+    unread = {name: more.pop(name) for name in ("n_without_prose", "n_unknown_language") if name in more}
+    about = {"source": "codex", "day": day} | more | unread
     return (
-        {"language": "en", "n_sessions": turns // 4, "n_turns": turns} | about,
+        {"language": "en", "n_turns": turns, "n_covered": turns, "n_without_prose": 0, "n_unknown_language": 0} | about,
         {"lang": "en", "rule": "en.x", "confidence": 0.9, "n": fired} | about,
     )
 
@@ -291,11 +292,19 @@ def test_a_pattern_that_fires_more_often_than_before(now: tuple[int, int], statu
     assert (row["n_turns_before"], row["rate_before"]) == (2000, 0.03)
 
 
-def test_a_source_unlike_the_others_and_languages_that_nobody_reads() -> None:
+def test_a_source_unlike_the_others() -> None:
     alike = [week(0, 1000, 30), week(0, 1000, 31, source="pi")]
     assert drifted(*alike, measure="source_js")["status"] == "ok"
     odd = drifted(week(0, 1000, 30), week(0, 1000, 700, source="pi"), measure="source_js")
     assert odd["status"] == "fail"
-    before = [week(n, 2000, 10) for n in range(4)]
-    lost = week(4, 2000, 10), week(4, 1000, 0, language="und")
-    assert drifted(*before, *lost, measure="unknown_language")["status"] == "fail"
+
+
+@pytest.mark.parametrize("measure", ["without_prose", "unknown_language"])
+@pytest.mark.parametrize(("n_unread", "status"), [(20, "ok"), (150, "warn"), (400, "fail")])
+def test_turns_that_nobody_reads(measure: str, n_unread: int, status: str) -> None:
+    before = [week(n, 500, 10, **{f"n_{measure}": 10}) for n in range(4)]
+    row = drifted(*before, week(4, 1000, 20, **{f"n_{measure}": n_unread}), measure=measure)
+    assert (row["status"], row["rate_before"]) == (status, 0.02)
+    uncovered = week(4, 1000, 20)
+    uncovered[0]["n_covered"] = 0
+    assert drifted(*before, uncovered, measure=measure)["status"] == "unavailable"

@@ -131,3 +131,12 @@ def test_a_detector_is_of_a_signal_and_a_language() -> None:
     versions = {detector_version(signal, lang) for signal in ("correction", "praise") for lang in ("en", "pt")}
     assert len(versions) == 4
     assert detector_version("command_error", "any") == detector_version("interrupt", "any")
+
+
+def test_turns_that_no_pattern_can_read_are_counted_by_reason() -> None:
+    talk = Talk().user("fix the login bug").agent("Fixed.").user("```\nfoo\n```").agent("?").user("12345 67890")
+    coverage = extract_part(*frames(talk), EXTRACTION).turn_coverage.row(0, named=True)
+    assert coverage == {"session_id": "s1", "n_turns": 3, "n_without_prose": 1, "n_unknown_language": 0}
+    strange = Talk().user("zxq wvu").agent("?").user("qqq www zzz")
+    coverage = extract_part(*frames(strange), EXTRACTION).turn_coverage.row(0, named=True)
+    assert (coverage["n_turns"], coverage["n_unknown_language"]) == (2, 2)

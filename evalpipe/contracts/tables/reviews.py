@@ -130,11 +130,11 @@ DRIFT = Table(
     meaning="Whether detectors fire as they did: by pattern and week, by confidence, by source, and turns that no detector reads.",
     sort=("measure", "lang", "subject", "period"),
     columns=(
-        Column("measure", S, "rate_psi: emission of a pattern; confidence_psi: confidence of rows; source_js: mix of patterns of a source against all others; unknown_language: share of sessions whose language is unknown.", nullable=False, key=True, values=("rate_psi", "confidence_psi", "source_js", "unknown_language")),
+        Column("measure", S, "rate_psi: emission of a pattern; confidence_psi: confidence of rows; source_js: mix of patterns of a source against all others; without_prose and unknown_language: rise of the share of turns that no pattern can read.", nullable=False, key=True, values=("rate_psi", "confidence_psi", "source_js", "without_prose", "unknown_language")),
         Column("subject", S, "Pattern or source; all where it is of everything.", nullable=False, key=True),
         Column("lang", S, "Language, or all.", nullable=False, key=True),
         Column("period", DATE, "Monday of the week that is judged.", nullable=False, key=True),
-        Column("n_turns", I64, "Turns of the week, or of the source (sessions for unknown_language).", nullable=False, low=0),
+        Column("n_turns", I64, "Turns of the week, or of the source.", nullable=False, low=0),
         Column("n_turns_before", I64, "Turns that it is held against: the weeks before, or the other sources.", nullable=False, low=0),
         Column("rate", F64, "Rows a turn now; null where it is no rate."),
         Column("rate_before", F64, "Rows a turn before."),

@@ -171,6 +171,20 @@ SESSION_FEATURES = Table(
 )  # fmt: skip
 
 
+TURN_COVERAGE = Table(
+    layer="signals",
+    name="turn_coverage",
+    grain="one row a session in which a person spoke",
+    meaning="Turns that patterns could not read, by reason.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("n_turns", I32, "Turns of a person.", nullable=False, low=0),
+        Column("n_without_prose", I32, "Turns of which quotes, code and logs leave no prose.", nullable=False, low=0),
+        Column("n_unknown_language", I32, "Turns with prose whose language no rule knows.", nullable=False, low=0),
+    ),
+)
+
 SESSION_USAGE = Table(
     layer="signals",
     name="session_usage",
@@ -283,6 +297,7 @@ TABLES = (
     DERIVED,
     TASKS,
     SESSION_FEATURES,
+    TURN_COVERAGE,
     SESSION_USAGE,
     SESSION_OUTCOMES,
     SESSION_SCORES,
