@@ -90,6 +90,7 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
             "items": done.n_items,
             "new": done.n_new,
             "changed": done.n_changed,
+            "gone": done.n_gone,
             "demoted": [f"{signal}@{lang}" for signal, lang in done.demoted],
             "promoted": [f"{signal}@{lang}" for signal, lang in done.promoted],
             "days_stale": [f"{start}..{end}" for start, end in runs],
@@ -100,6 +101,8 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
         print(json.dumps(shown, default=str))
         return
     show.line(f"{done.n_items:,} labelled items, {done.n_new:,} of them new, {done.n_changed:,} changed.")
+    if done.n_gone:
+        show.line(f"{done.n_gone:,} items are not there any more: their sessions were erased or withdrawn.")
     for row in shown["agreement"]:
         both = (
             f"{row['reviewer']} and {row['other']} agree on {row['agreement']:.0%} of {row['n_items']} {row['kind']}s"

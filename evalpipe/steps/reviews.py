@@ -42,12 +42,14 @@ class Imported:
         n_items: Items with a label in the files.
         n_new: Opinions that were appended; those that the home had already are not.
         n_changed: Among them, opinions that replace one of the same reviewer.
+        n_gone: Items of a sample of this home that are not there any more: erased, or consent is withdrawn.
         demoted, promoted: (signal, language) that outcomes count no longer, or count again.
     """
 
     n_items: int
     n_new: int
     n_changed: int
+    n_gone: int
     demoted: tuple[tuple[str, str], ...]
     promoted: tuple[tuple[str, str], ...]
 
@@ -93,9 +95,13 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
             row["item_id"]: row
             for row in read(lake, OPINIONS).filter(pl.col("reviewer") == reviewer).sort("revision").to_dicts()
         }
-        rows, n_changed = [], 0
+        samples = {row["sample_id"] for row in items.values()}
+        rows, n_changed, n_gone = [], 0, 0
         for one in labelled:
             item = items.get(one.item_id)
+            if item is None and one.item_id.partition(".")[0] in samples:
+                n_gone += 1
+                continue
             if item is None:
                 raise EvalpipeError("REVIEW_INVALID", "no sample of this home has that item.", where=one.where)
             allowed = {label.name for label in guide.of(item["kind"])}
@@ -111,7 +117,8 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
             rows.append(item | said | {"guide_version": guide.version})
         lake.append(OPINIONS, frame(REVIEWS, rows))
         after = demoted(lake)
-    return Imported(len(labelled), len(rows), n_changed, tuple(sorted(after - before)), tuple(sorted(before - after)))
+    moved = tuple(sorted(after - before)), tuple(sorted(before - after))
+    return Imported(len(labelled), len(rows), n_changed, n_gone, *moved)
 
 
 def _masked(one: Labelled, plan: MaskPlan) -> str | None:
