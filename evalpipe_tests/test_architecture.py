@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "definitions": {"settings", "steps", "orchestration"},
     "console": {
-        "contracts", "settings", "store", "report", "review", "simulate", "masking", "inference", "steps",
+        "contracts", "settings", "store", "report", "review", "simulate", "masking", "signals", "inference", "steps",
         "orchestration", "console",
     },
     "cli": {"contracts", "criteria", "settings", "store", "steps", "orchestration", "console"},

@@ -13,6 +13,7 @@ import polars as pl
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
+from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
 from evalpipe.analysis.stamp import Stamp
@@ -69,6 +70,7 @@ def diagnostics_rows(
         *(_headline(headline, criteria) if headline else []),
         *(_group(group) for group in groups),
         *(_demoted(name) for name in demoted),
+        *plan_checks(headline, examined, criteria),
     ]
     rows = pl.DataFrame(
         [

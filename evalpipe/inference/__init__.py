@@ -28,12 +28,10 @@ from evalpipe.inference.power import (
     smallest_effect,
     smallest_effect_vs_mean,
 )
-from evalpipe.inference.proportions import clopper_pearson, newcombe, proportion_interval, wilson
+from evalpipe.inference.proportions import agresti_coull, clopper_pearson, newcombe, proportion_interval, wilson
 from evalpipe.inference.ratio import SampleRatio, sample_ratio
 from evalpipe.inference.reviewed import (
-    Kappa,
     Share,
-    cohen_kappa,
     equal_shares,
     hajek_share,
     jensen_shannon,
@@ -53,14 +51,13 @@ __all__ = [
     "Comparison",
     "DesignReport",
     "GateResult",
-    "Kappa",
     "Options",
     "Sample",
     "SampleRatio",
     "Share",
     "adjust",
+    "agresti_coull",
     "clopper_pearson",
-    "cohen_kappa",
     "compare",
     "design_checks",
     "equal_shares",

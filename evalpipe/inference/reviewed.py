@@ -1,7 +1,7 @@
-"""Shares from reviewed samples, agreement of two readers, and distances of distributions.
+"""Shares from reviewed samples, and distances of distributions and orders.
 
-Belongs here: Hajek shares with Wilson bounds, Cohen's kappa, equality of shares over groups, population
-stability index, Jensen-Shannon distance, order agreement. Does not belong here: what is reviewed.
+Belongs here: Hajek shares with Wilson bounds, equality of shares over groups, population stability index,
+Jensen-Shannon distance, agreement of orders. Does not belong here: agreement of raters (``agreement``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
+from evalpipe.inference.agreement.detector import kish_ess
 from evalpipe.inference.proportions import wilson
 
 
@@ -48,7 +49,7 @@ def hajek_share(hit: ArrayLike, inclusion_prob: ArrayLike, alpha: float = 0.05) 
         return Share(0, 0.0, math.nan, math.nan, math.nan)
     weight = 1.0 / prob
     value = float(np.clip((weight * hit).sum() / weight.sum(), 0.0, 1.0))
-    n_effective = float(weight.sum() ** 2 / (weight**2).sum())
+    n_effective = kish_ess(weight)
     low, high = wilson(value * n_effective, n_effective, 2.0 * alpha)
     return Share(int(hit.size), n_effective, value, float(low), float(high))
 
@@ -58,49 +59,6 @@ def units_for_bound(bound: float, alpha: float = 0.05) -> int:
     z = float(special.ndtri(1.0 - alpha))
     # With x = n the bound is n / (n + z^2).
     return math.ceil(bound * z**2 / (1.0 - bound) - 1e-9)
-
-
-@dataclass(frozen=True, slots=True)
-class Kappa:
-    """Agreement of two readers: plain share with its interval, and beyond chance. NaN where undefined."""
-
-    n: int
-    agreement: float
-    agreement_low: float
-    agreement_high: float
-    value: float
-    low: float
-    high: float
-
-
-def cohen_kappa(first: Sequence[str], second: Sequence[str], alpha: float = 0.05) -> Kappa:
-    """Cohen's kappa with the large-sample interval of Fleiss, Cohen and Everitt (1969).
-
-    Args:
-        first, second: (n,) labels of the same items.
-        alpha: Error rate of the interval.
-    """
-    n = len(first)
-    if not n:
-        return Kappa(0, *[math.nan] * 6)
-    names = sorted({*first, *second})
-    at = {name: i for i, name in enumerate(names)}
-    p = np.zeros((len(names), len(names)))
-    for a, b in zip(first, second, strict=True):
-        p[at[a], at[b]] += 1.0 / n
-    rows, columns, observed = p.sum(axis=1), p.sum(axis=0), float(np.trace(p))
-    low, high = (float(limit) for limit in wilson(observed * n, n, alpha))
-    by_chance = float(rows @ columns)
-    if by_chance >= 1.0 - 1e-12:
-        return Kappa(n, observed, low, high, math.nan, math.nan, math.nan)
-    kappa = (observed - by_chance) / (1.0 - by_chance)
-    both = rows[None, :] + columns[:, None]
-    same = np.diag(p) @ (1.0 - (rows + columns) * (1.0 - kappa)) ** 2
-    apart = (1.0 - kappa) ** 2 * float(((p - np.diag(np.diag(p))) * both**2).sum())
-    chance = (kappa - by_chance * (1.0 - kappa)) ** 2
-    spread = max(0.0, float(same) + apart - chance) / (n * (1.0 - by_chance) ** 2)
-    half = float(special.ndtri(1.0 - alpha / 2.0)) * math.sqrt(spread)
-    return Kappa(n, observed, low, high, kappa, max(-1.0, kappa - half), min(1.0, kappa + half))
 
 
 def equal_shares(shares: Sequence[Share]) -> float:

@@ -9,11 +9,13 @@ import math
 from collections import defaultdict
 from itertools import combinations
 
+import numpy as np
 import polars as pl
 
 from evalpipe.contracts.render import conform, frame
 from evalpipe.contracts.tables.reviews import AGREEMENT
-from evalpipe.inference import cohen_kappa
+from evalpipe.inference import wilson
+from evalpipe.inference.agreement.cohen import Kappa, cohen_kappa, contingency
 from evalpipe.review.evidence import ALL, last_opinions
 
 
@@ -33,23 +35,30 @@ def agreement(reviews: pl.DataFrame) -> pl.DataFrame:
             both = sorted(by_reviewer[one].keys() & by_reviewer[two].keys())
             if not both:
                 continue
-            found = cohen_kappa([by_reviewer[one][i] for i in both], [by_reviewer[two][i] for i in both])
+            found, n = _kappa([by_reviewer[one][i] for i in both], [by_reviewer[two][i] for i in both]), len(both)
+            low, high = wilson(found.agreement * n, n)
             rows.append(
                 {
                     "reviewer": one,
                     "other": two,
                     "kind": kind,
                     "lang": lang,
-                    "n_items": found.n,
+                    "n_items": n,
                     "agreement": found.agreement,
-                    "agreement_lo": found.agreement_low,
-                    "agreement_hi": found.agreement_high,
-                    "kappa": _null(found.value),
-                    "kappa_lo": _null(found.low),
-                    "kappa_hi": _null(found.high),
+                    "agreement_lo": float(low),
+                    "agreement_hi": float(high),
+                    "kappa": _null(found.kappa),
+                    "kappa_lo": _null(max(-1.0, found.lo)),
+                    "kappa_hi": _null(min(1.0, found.hi)),
                 }
             )
     return conform(AGREEMENT, frame(AGREEMENT, rows)).sort(AGREEMENT.sort)
+
+
+def _kappa(first: list[str], second: list[str]) -> Kappa:
+    names = sorted({*first, *second})
+    codes = [np.array([names.index(label) for label in labels]) for labels in (first, second)]
+    return cohen_kappa(contingency(*codes, len(names)))
 
 
 def _null(value: float) -> float | None:

@@ -47,7 +47,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "5",
     "outcomes": "6",
-    "analysis": "5",
+    "analysis": "6",
     "scorecard": "1",
 }
 

@@ -49,6 +49,13 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.strata",
         "analysis.diagnostics",
         "analysis.ablation",
+        "analysis.estimators",
+        "analysis.sensitivity",
+        "analysis.durations",
+        "analysis.nights",
+        "analysis.movement",
+        "analysis.attempts",
+        "analysis.paired_tasks",
     ),
     "scorecard": ("analysis.scorecard",),
 }

@@ -17,7 +17,6 @@ from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables.reviews import REVIEWS
 from evalpipe.inference import (
     Share,
-    cohen_kappa,
     equal_shares,
     hajek_share,
     jensen_shannon,
@@ -213,17 +212,21 @@ def test_models_of_unequal_precision_are_an_alarm() -> None:
 # ---- agreement and distances
 
 
-def test_kappa_by_hand() -> None:
+def test_agreement_by_hand() -> None:
     # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: agreement 0.7, by chance 0.5.
-    first = ["y"] * 25 + ["n"] * 25
-    second = ["y"] * 20 + ["n"] * 5 + ["y"] * 10 + ["n"] * 15
-    found = cohen_kappa(first, second)
-    assert found.agreement == pytest.approx(0.7)
-    assert found.value == pytest.approx(0.4)
-    # sqrt(p(1-p)) / ((1 - pe) sqrt n) is near the exact large-sample error here.
-    assert (found.high - found.low) / (2 * 1.959964) == pytest.approx(0.1296, abs=0.005)
-    assert math.isnan(cohen_kappa(["y"] * 5, ["y"] * 5).value)
-    assert cohen_kappa(list("abc"), list("abc")).value == pytest.approx(1.0)
+    yes, no = ["correction"], ["neutral"]
+    groups = [(20, yes, yes), (5, yes, no), (10, no, yes), (15, no, no)]
+    rows = [
+        said(n, labels, [], start=100 * i, reviewer=name)
+        for i, (n, *both) in enumerate(groups)
+        for name, labels in zip(("ann", "bea"), both, strict=True)
+    ]
+    found = review.agreement(reviews(*rows)).filter(lang="all").row(0, named=True)
+    assert (found["n_items"], found["agreement"], found["kappa"]) == (50, pytest.approx(0.7), pytest.approx(0.4))
+    assert (found["kappa_hi"] - found["kappa_lo"]) / (2 * 1.959964) == pytest.approx(0.127, abs=0.005)
+    assert found["agreement_lo"] < 0.7 < found["agreement_hi"]
+    alike = review.agreement(reviews(said(5, yes, []), said(5, yes, [], reviewer="bea"))).row(0, named=True)
+    assert (alike["agreement"], alike["kappa"]) == (1.0, None)
 
 
 def test_agreement_is_of_pairs_who_saw_the_same_items() -> None:

@@ -5,7 +5,8 @@ Hard and semantic rows never share a table, so that an analysis can be made with
 
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.model import Column, Kind, Sensitivity, Table, Timing
-from evalpipe.contracts.signals import HARD_SIGNALS, LAYERS, SEMANTIC_SIGNALS
+from evalpipe.contracts.signals import HARD_SIGNALS, SEMANTIC_SIGNALS
+from evalpipe.contracts.taxonomy import LAYERS
 
 S, B, I32, I64, F64, TS, DATE, LIST = (
     Kind.STR, Kind.BOOL, Kind.I32, Kind.I64, Kind.F64, Kind.TIMESTAMP, Kind.DATE, Kind.STR_LIST,
