@@ -51,7 +51,7 @@ HARD = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the rule.", nullable=False, low=0.0, high=1.0),
         Column("category", S, "Kind of failure, such as path_not_found."),
-        Column("layer", S, "Layer that the failure is attributed to.", values=LAYERS),
+        Column("layer", S, "Layer that the failure is attributed to.", values=tuple(LAYERS)),
         Column("exit_code", I32, "Exit code, where known."),
         Column("exit_scope", S, "What the exit code speaks of.", values=("program", "last_of_chain", "masked", "unknown")),
         Column("is_hidden", B, "Whether the failure does not show in the exit code.", nullable=False),
