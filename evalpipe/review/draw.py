@@ -11,9 +11,8 @@ The order in which a stratum is drawn is a digest of the item: the same rows giv
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -38,19 +37,11 @@ DRAWN = pl.Schema({
 PARTS = ("uniform", "band", "conflict", "silent")
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    key: str
-    kind: str
-    lang: str
-    model: str
-    emitted: tuple[str, ...]
-    candidates: tuple[str, ...]
-    confidence: tuple[float, ...]
-
-    @property
-    def signals(self) -> tuple[str, ...]:
-        return self.emitted + self.candidates
+#: Odd multipliers that give each part an order of its own.
+_SHUFFLES = {
+    "uniform": 0x9E3779B97F4A7C15, "band": 0xC2B2AE3D27D4EB4F,
+    "conflict": 0x165667B19E3779F9, "silent": 0xD6E8FEB86659FD93,
+}  # fmt: skip
 
 
 def draw(frame: pl.DataFrame, size: int, limits: Limits, min_confidence: float) -> pl.DataFrame:
@@ -65,57 +56,82 @@ def draw(frame: pl.DataFrame, size: int, limits: Limits, min_confidence: float) 
     Returns:
         Rows of :data:`DRAWN`, in the order of their keys.
     """
-    items = [_Candidate(*row[:4], *map(tuple, row[4:])) for row in frame.select(list(FRAME)).sort("key").iter_rows()]
-    inside = {part: [item for item in items if _is_in(part, item, limits, min_confidence)] for part in PARTS}
-    rare = Counter(signal for item in items for signal in item.signals)
-    drawn: dict[str, list[str]] = defaultdict(list)
-    left_out: dict[str, float] = defaultdict(lambda: 1.0)
-    stratum_of: dict[str, str] = {}
-    budget = _budget(inside, size, limits)
+    items = _marked(frame.select(list(FRAME)).sort("key"), limits, min_confidence)
+    budget = _budget({part: int(items[f"is_{part}"].sum()) for part in PARTS}, size, limits)
     for part in PARTS:
+        n_drawn = int(items.select(pl.any_horizontal(pl.col("^drawn_.*$"), pl.lit(value=False)).sum()).item())
         # Last, because it takes the place of items that several parts drew.
-        n = max(budget[part], size - len(drawn)) if part == "silent" else budget[part]
-        strata: dict[str, list[_Candidate]] = defaultdict(list)
-        for item in inside[part]:
-            strata[_stratum(item, rare)].append(item)
-        chosen = allocate({name: len(members) for name, members in strata.items()}, n)
-        for name, members in sorted(strata.items()):
-            for item in members:
-                left_out[item.key] *= 1.0 - chosen[name] / len(members)
-                stratum_of[item.key] = name
-            for item in sorted(members, key=lambda item: _order(part, item.key))[: chosen[name]]:
-                drawn[item.key].append(part)
-    rows = [(key, stratum_of[key], parts, 1.0 - left_out[key]) for key, parts in sorted(drawn.items())]
-    return pl.DataFrame(rows, schema=DRAWN, orient="row")
+        n = max(budget[part], size - n_drawn) if part == "silent" else budget[part]
+        items = _with_part(items, part, n)
+    left_out = pl.lit(1.0)
+    for part in PARTS:
+        left_out = left_out * (1.0 - pl.col(f"prob_{part}"))
+    named = [pl.when(f"drawn_{part}").then(pl.lit(part)) for part in PARTS]
+    drawn = items.filter(pl.any_horizontal(pl.col("^drawn_.*$")))
+    drawn = drawn.with_columns(parts=pl.concat_list(named).list.drop_nulls(), inclusion_prob=1.0 - left_out)
+    return drawn.select(list(DRAWN)).sort("key")
 
 
-def _is_in(part: str, item: _Candidate, limits: Limits, min_confidence: float) -> bool:
-    if part == "uniform":
-        return bool(item.emitted)
-    if part == "band":
-        width = limits.sample["band_width"]
-        return any(abs(confidence - min_confidence) <= width + 1e-9 for confidence in item.confidence)
-    if part == "conflict":
-        signs = {BY_NAME[signal].polarity for signal in item.signals}
-        return item.kind == "turn" and {1, -1} <= signs
-    # What is a candidate only was not given either: recall needs every such item to have a chance.
-    return not item.emitted
+def _marked(items: pl.DataFrame, limits: Limits, min_confidence: float) -> pl.DataFrame:
+    """Items with the parts that may draw them, their stratum, and a number that shuffles them.
+
+    What is a candidate only is among the silent ones too: it was not given, and recall needs every such
+    item to have a chance. A turn with two signals is in the stratum of the rarer, which has fewer rows.
+    """
+    signals = pl.concat_list("emitted", "candidates").alias("signals")
+    told = items.select("key", "kind", signals, first=pl.coalesce(_if_any("emitted"), _if_any("candidates")))
+    told = told.filter(pl.col("first").is_not_null())
+    rare = Counter(told["signals"].explode())
+    first = [min(names, key=lambda name: (rare[name], name)) for names in told["first"].to_list()]
+    signs = [{BY_NAME[name].polarity for name in names} for names in told["signals"].to_list()]
+    told = told.select(
+        "key",
+        first=pl.Series(first, dtype=pl.String),
+        is_conflict=(pl.col("kind") == "turn") & pl.Series([{1, -1} <= both for both in signs], dtype=pl.Boolean),
+    )
+    items = items.join(told, on="key", how="left", maintain_order="left")
+    near = (pl.element() - min_confidence).abs() <= limits.sample["band_width"] + 1e-9
+    none = pl.concat_str(pl.lit("none:"), "kind")
+    shuffle = [int.from_bytes(_order("item", key)) for key in items["key"]]
+    return items.select(
+        "key",
+        stratum=pl.concat_str(pl.coalesce("first", none), "lang", "model", separator="|"),
+        shuffle=pl.Series(shuffle, dtype=pl.UInt64),
+        is_uniform=pl.col("emitted").list.len() > 0,
+        is_silent=pl.col("emitted").list.len() == 0,
+        is_band=pl.col("confidence").list.eval(near).list.any(),
+        is_conflict=pl.col("is_conflict").fill_null(value=False),
+    )
 
 
-def _budget(inside: Mapping[str, Sequence[_Candidate]], size: int, limits: Limits) -> dict[str, int]:
+def _if_any(name: str) -> pl.Expr:
+    return pl.when(pl.col(name).list.len() > 0).then(name)
+
+
+def _with_part(items: pl.DataFrame, part: str, n: int) -> pl.DataFrame:
+    """Draw one part: whether it drew an item, and with what probability."""
+    inside = items.filter(f"is_{part}")
+    sizes = dict(inside.group_by("stratum").len().sort("stratum").iter_rows())
+    chosen = pl.DataFrame(list(allocate(sizes, n).items()), schema={"stratum": pl.String, "n": pl.Int64}, orient="row")
+    place = (pl.col("shuffle") * pl.lit(_SHUFFLES[part], dtype=pl.UInt64)).rank("ordinal").over("stratum")
+    inside = inside.select("key", "stratum", place=place).join(chosen, on="stratum", how="left")
+    drawn = inside.select(
+        "key",
+        (pl.col("place") <= pl.col("n")).alias(f"drawn_{part}"),
+        (pl.col("n") / pl.len().over("stratum")).alias(f"prob_{part}"),
+    )
+    return items.join(drawn, on="key", how="left", maintain_order="left").with_columns(
+        pl.col(f"drawn_{part}").fill_null(value=False), pl.col(f"prob_{part}").fill_null(0.0)
+    )
+
+
+def _budget(sizes: Mapping[str, int], size: int, limits: Limits) -> dict[str, int]:
     """Items of each part; what a part cannot use goes to emitted rows, and then to silent ones."""
-    asked = {part: min(round(limits.sample[part] * size), len(inside[part])) for part in ("silent", "conflict", "band")}
-    asked["uniform"] = min(size - sum(asked.values()), len(inside["uniform"]))
+    asked = {part: min(round(limits.sample[part] * size), sizes[part]) for part in ("silent", "conflict", "band")}
+    asked["uniform"] = min(size - sum(asked.values()), sizes["uniform"])
     for part in ("silent", "band", "conflict"):
-        asked[part] += min(size - sum(asked.values()), len(inside[part]) - asked[part])
+        asked[part] += min(size - sum(asked.values()), sizes[part] - asked[part])
     return {part: asked[part] for part in PARTS}
-
-
-def _stratum(item: _Candidate, rare: Mapping[str, int]) -> str:
-    """Rarest signal, language and model: a turn with two signals helps the one that has fewer rows."""
-    signals = item.emitted or item.candidates
-    first = min(signals, key=lambda signal: (rare[signal], signal)) if signals else f"none:{item.kind}"
-    return f"{first}|{item.lang}|{item.model}"
 
 
 def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
