@@ -57,8 +57,8 @@ def agreement(reviews: pl.DataFrame) -> pl.DataFrame:
 
 def _kappa(first: list[str], second: list[str]) -> Kappa:
     names = sorted({*first, *second})
-    codes = [np.array([names.index(label) for label in labels]) for labels in (first, second)]
-    return cohen_kappa(contingency(*codes, len(names)))
+    one, two = (np.array([names.index(label) for label in labels], dtype=np.int64) for labels in (first, second))
+    return cohen_kappa(contingency(one, two, len(names)))
 
 
 def _null(value: float) -> float | None:
