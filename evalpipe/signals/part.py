@@ -23,7 +23,7 @@ from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
 from evalpipe.signals.task_types import with_task_types
-from evalpipe.signals.turns import human_turns
+from evalpipe.signals.turns import human_turns, turn_coverage
 from evalpipe.signals.usage import session_usage
 
 
@@ -37,6 +37,7 @@ class SignalsPart:
     derived: pl.DataFrame
     tasks: pl.DataFrame
     session_features: pl.DataFrame
+    turn_coverage: pl.DataFrame
     session_usage: pl.DataFrame
 
 
@@ -89,6 +90,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
                 extraction.self_fix_steps,
             ),
         ),
+        turn_coverage=_table(tables.TURN_COVERAGE, turn_coverage(turns)),
         session_usage=_table(tables.SESSION_USAGE, session_usage(sessions, steps)),
     )
 

@@ -174,6 +174,20 @@ SESSION_FEATURES = Table(
 )  # fmt: skip
 
 
+TURN_COVERAGE = Table(
+    layer="signals",
+    name="turn_coverage",
+    grain="one row a session in which a person spoke",
+    meaning="Turns that patterns could not read, by reason.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("n_turns", I32, "Turns of a person.", nullable=False, low=0),
+        Column("n_without_prose", I32, "Turns of which quotes, code and logs leave no prose.", nullable=False, low=0),
+        Column("n_unknown_language", I32, "Turns with prose whose language no rule knows.", nullable=False, low=0),
+    ),
+)
+
 SESSION_USAGE = Table(
     layer="signals",
     name="session_usage",
@@ -245,6 +259,20 @@ SESSION_OUTCOMES = Table(
     ),
 )  # fmt: skip
 
+SESSION_SCORES = Table(
+    layer="signals",
+    name="session_scores",
+    grain="one row a session that has an outcome",
+    meaning="Signal score of a session by family, every signal with its weight of the catalogue: what an ablation needs.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("measurement", S, "Hash of extraction, outcomes and estimand.", nullable=False),
+        Column("hard_score", F64, "Sum over signals from the environment.", nullable=False),
+        Column("semantic_score", F64, "Sum over what people said.", nullable=False),
+    ),
+)
+
 ROUTING_ARMS = Table(
     layer="signals",
     name="routing_arms",
@@ -265,4 +293,16 @@ ROUTING_ARMS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES, ROUTING_ARMS)
+TABLES = (
+    HARD,
+    SEMANTIC,
+    CANDIDATES,
+    DERIVED,
+    TASKS,
+    SESSION_FEATURES,
+    TURN_COVERAGE,
+    SESSION_USAGE,
+    SESSION_OUTCOMES,
+    SESSION_SCORES,
+    ROUTING_ARMS,
+)
