@@ -1,7 +1,7 @@
 """Pages of the documentation that are generated from contracts; ``make docs`` writes them.
 
-Belongs here: the text of ``docs/tables.md`` and ``docs/errors.md``. A test compares the committed
-pages with what this module gives, so that they cannot fall behind.
+Belongs here: the text of ``docs/tables.md``, ``docs/errors.md`` and ``docs/signal-catalogue.md``. A
+test compares the committed pages with what this module gives, so that they cannot fall behind.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, QUARANTINE_CODES, Exit
 from evalpipe.contracts.render import dictionary
+from evalpipe.contracts.signals import CATEGORY_LAYERS, ORIGIN_MEANINGS, SIGNALS, Family
 from evalpipe.contracts.tables import ALL
 
 
@@ -34,7 +35,44 @@ def errors_page() -> str:
     return "\n".join([*out, ""])
 
 
-PAGES = {"tables.md": lambda: dictionary(ALL), "errors.md": errors_page}
+_FAMILIES = {
+    Family.HARD: "What the environment and the user's hands did: rows of `signals.hard`.",
+    Family.SEMANTIC: "What people said: rows of `signals.semantic`, below the least confidence of `signals.candidates`.",
+    Family.DERIVED: "Computed from other rows: `signals.derived`. Criteria give them no weight, since what they rest on has one.",
+}
+_POLARITY = {1: "+", 0: "0", -1: "-"}
+
+
+def catalogue_page() -> str:
+    """Every signal with polarity, default weight, source and evidence, and the categories of failures."""
+    out = ["# Signals", "", "Generated from `evalpipe/contracts/signals.py`; `make docs` writes it anew.", ""]
+    out += [
+        "The weight is the default of one event, and 0 is never scored; criteria set their own ([criteria](criteria.md)). "
+        "Evidence names columns of the signal's table, beside session, task, turn and step ([tables](tables.md)).",
+        "",
+    ]
+    for family, about in _FAMILIES.items():
+        out += [f"## {family.value.capitalize()} signals", "", about, ""]
+        out += ["| signal | polarity | weight | source | evidence | meaning |", "|---|---|---|---|---|---|"]
+        for signal in SIGNALS:
+            if signal.family is not family:
+                continue
+            evidence = ", ".join(f"`{column}`" for column in signal.evidence)
+            waits = " A candidate until people have reviewed it." if signal.is_candidate else ""
+            out.append(
+                f"| `{signal.name}` | {_POLARITY[signal.polarity]} | {signal.strength} | {signal.origin} | {evidence} "
+                f"| {signal.meaning}{waits} |"
+            )
+        out.append("")
+    out += ["## Sources", "", "| source | what is read |", "|---|---|"]
+    out += [f"| {origin} | {meaning} |" for origin, meaning in ORIGIN_MEANINGS.items()]
+    out += ["", "## Categories of failures", "", "The layer is where a failure points to first, not a verdict.", ""]
+    out += ["| category | layer |", "|---|---|"]
+    out += [f"| `{category}` | {layer} |" for category, layer in CATEGORY_LAYERS.items()]
+    return "\n".join([*out, ""])
+
+
+PAGES = {"tables.md": lambda: dictionary(ALL), "errors.md": errors_page, "signal-catalogue.md": catalogue_page}
 
 
 def write(folder: Path) -> None:

@@ -18,6 +18,8 @@ from evalpipe.signals import episodes, tasks
 from evalpipe.signals.calls import tool_calls
 from evalpipe.signals.features import session_features
 from evalpipe.signals.hard import hard_rows
+from evalpipe.signals.process import process
+from evalpipe.signals.promises import repeats
 from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
@@ -35,6 +37,7 @@ class SignalsPart:
     candidates: pl.DataFrame
     derived: pl.DataFrame
     tasks: pl.DataFrame
+    process: pl.DataFrame
     session_features: pl.DataFrame
     session_usage: pl.DataFrame
 
@@ -63,15 +66,21 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     found, hard = tasks.assign(found, by_turn), tasks.assign(hard, by_turn)
     semantic, counted = found.filter(sure), hard.filter(sure)
     runs = episodes.episodes(turns, steps, semantic)
-    first = episodes.first_time(turns, by_turn, counted)
+    heard = ["session_id", "seq", "turn", "signal", "signal_id"]
+    first = episodes.first_time(turns, by_turn, pl.concat([counted.select(heard), semantic.select(heard)]), calls)
+    broken = repeats(turns, steps, calls, counted, semantic)
+    of_sessions, of_tasks = process(
+        sessions, steps, turns, calls, counted, semantic, by_turn, extraction.self_fix_steps
+    )
     return SignalsPart(
         hard=_table(tables.HARD, hard),
         semantic=_table(tables.SEMANTIC, semantic),
         candidates=_table(tables.CANDIDATES, found.filter(~sure)),
         derived=_table(
-            tables.DERIVED, episodes.derived_rows(runs, first, by_turn.select("session_id", "turn", "task_id"))
+            tables.DERIVED, episodes.derived_rows(runs, first, broken, by_turn.select("session_id", "turn", "task_id"))
         ),
-        tasks=_table(tables.TASKS, tasks.task_table(by_turn, turns, calls, found)),
+        tasks=_table(tables.TASKS, tasks.task_table(by_turn, turns, calls, found, of_tasks)),
+        process=_table(tables.PROCESS, of_sessions),
         session_features=_table(
             tables.SESSION_FEATURES,
             session_features(
