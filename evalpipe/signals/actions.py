@@ -15,8 +15,7 @@ from typing import Any
 import polars as pl
 
 from evalpipe.contracts.tables.raw import APPROVAL, FEEDBACK
-from evalpipe.signals import rulefiles
-from evalpipe.signals.hard_row import hard_row
+from evalpipe.signals import hard_row, rulefiles
 from evalpipe.signals.ids import digest
 
 _MARKS = {1: "explicit_feedback.positive", -1: "explicit_feedback.negative"}
@@ -45,7 +44,7 @@ def _feedback(steps: pl.DataFrame, chars: int) -> Iterator[tuple[Any, ...]]:
         if signal is None:
             continue
         evidence, field = (text, "text") if text else (arguments, "arguments")
-        yield hard_row(
+        yield hard_row.make(
             signal, (session, seq, turn), f"action.{name}", evidence, (0, min(len(evidence), chars)), chars,
             confidence=0.98, field=field,
         )  # fmt: skip
@@ -66,7 +65,7 @@ def _commands(steps: pl.DataFrame, chars: int) -> Iterator[tuple[Any, ...]]:
         for session, seq, turn, text in mine.iter_rows():
             found = pattern.search(text.lower())
             span = found.span() if found else (0, min(len(text), chars))
-            yield hard_row(
+            yield hard_row.make(
                 "rollback", (session, seq, turn), row["id"], text, span, chars,
                 confidence=row["confidence"], field="text",
             )  # fmt: skip
@@ -83,7 +82,7 @@ def _tools(calls: pl.DataFrame, chars: int) -> Iterator[tuple[Any, ...]]:
             words.str.contains(rulefiles.to_rust(row["any"]))
         ).iter_rows():
             if pattern.search(f"{name} {arguments}".lower()):
-                yield hard_row(
+                yield hard_row.make(
                     "rollback", (session, seq, turn), row["id"], arguments, (0, min(len(arguments), chars)), chars,
                     confidence=row["confidence"], tool=name, target_key=digest(name, arguments), field="arguments",
                 )  # fmt: skip

@@ -19,10 +19,10 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.signals import CATEGORY_LAYERS
 from evalpipe.contracts.tables.signals import HARD
 from evalpipe.criteria.model import ExtractionCriteria
-from evalpipe.signals import actions, repairs, rulefiles
-from evalpipe.signals.hard_row import hard_row
+from evalpipe.signals import actions, hard_row, repairs, rulefiles
 from evalpipe.signals.ids import digest
 
+VERSION = hard_row.VERSION
 _SELF_FIXED_STRENGTH = 0.05
 _OUTPUT = ("session_id", "seq", "turn", "name", "exit_code", "exit_scope", "category", "layer", "confidence",
            "is_hidden", "rule_id", "target_key", "output", "start", "end")  # fmt: skip
@@ -56,7 +56,7 @@ def hard_rows(
 def _from_output(signal: str, row: dict[str, Any], rule: str, chars: int, **more: Any) -> tuple[Any, ...]:
     where = (row["session_id"], row["seq"], row["turn"])
     given = {"confidence": row["confidence"], "category": row["category"], "layer": row["layer"]} | more
-    return hard_row(
+    return hard_row.make(
         signal, where, rule, row["output"] or "", (row["start"] or 0, row["end"] or 0), chars,
         exit_code=row["exit_code"], exit_scope=row["exit_scope"], is_hidden=row["is_hidden"], tool=row["name"],
         target_key=row["target_key"], **given,
@@ -122,7 +122,7 @@ def _interrupts(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> Iterabl
     told = told.filter(~(for_tool & pl.col("is_refused").fill_null(value=False)))
     for session, seq, turn, text in told.select("session_id", "seq", "turn", "text").iter_rows():
         said = text or ""
-        yield hard_row(
+        yield hard_row.make(
             "interrupt", (session, seq, turn), "event.interrupt", said, (0, min(len(said), chars)), chars,
             confidence=0.98, category="interrupted", layer=CATEGORY_LAYERS["interrupted"], field="text",
         )  # fmt: skip
@@ -130,7 +130,7 @@ def _interrupts(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> Iterabl
     stopped = calls.filter(pl.col("status") == "interrupted").join(any_told, on=both, how="anti", maintain_order="left")
     stopped = stopped.group_by(both, maintain_order=True).first()
     for row in stopped.select(_OUTPUT).iter_rows(named=True):
-        yield hard_row(
+        yield hard_row.make(
             "interrupt", (row["session_id"], row["seq"], row["turn"]), "event.interrupted-call", "", (0, 0), chars,
             confidence=0.9, category="interrupted", layer=CATEGORY_LAYERS["interrupted"], tool=row["name"],
         )  # fmt: skip
@@ -164,7 +164,7 @@ def _version_control(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> It
                 found = pattern.search(text)
                 span = found.span() if found else (0, min(len(text), chars))
                 key = digest(name or "", command)
-                yield hard_row(row["signal"], (session, seq, turn), row["id"], text, span, chars,
+                yield hard_row.make(row["signal"], (session, seq, turn), row["id"], text, span, chars,
                            confidence=row["confidence"], tool=name, target_key=key, field=field)  # fmt: skip
 
 
@@ -174,4 +174,4 @@ def _objectives(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[A
     joined = known.join(last, on="session_id", how="left", maintain_order="left")
     for session, success, seq, turn in joined.iter_rows():
         signal = "objective.success" if success else "objective.failure"
-        yield hard_row(signal, (session, seq or 0, turn or 0), "log.objective", "", (0, 0), 1, confidence=1.0)
+        yield hard_row.make(signal, (session, seq or 0, turn or 0), "log.objective", "", (0, 0), 1, confidence=1.0)

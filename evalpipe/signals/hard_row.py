@@ -15,7 +15,7 @@ EXTRACTOR = "events"
 VERSION = "2"
 
 
-def hard_row(
+def make(
     signal: str, where: tuple[str, int, int], rule: str, text: str, span: tuple[int, int], chars: int, *,
     confidence: float, category: str | None = None, layer: str | None = None, exit_code: int | None = None,
     exit_scope: str | None = None, is_hidden: bool = False, tool: str | None = None, target_key: str | None = None,
