@@ -93,7 +93,7 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("self_fix", _HARD, 1, 0.2, _STRUCTURE, ("tool", "target_key", "rule_id"), "A failed command later succeeded without the user's help."),
     Signal("objective.success", _HARD, 1, 1.0, _LOG, ("rule_id",), "The log states that the task was solved."),
     Signal("objective.failure", _HARD, -1, 1.0, _LOG, ("rule_id",), "The log states that the task was not solved."),
-    Signal("recovery", _DERIVED, 1, 1.0, _STRUCTURE, ("k", "n_judged", "is_censored", "end", "value_high", "inputs"), "A correction episode came back on track after k responses."),
+    Signal("recovery", _DERIVED, 1, 1.0, _STRUCTURE, ("k", "n_judged", "is_censored", "ending", "value_high", "inputs"), "A correction episode came back on track after k responses."),
     Signal("first_time_success", _DERIVED, 1, 1.0, _STRUCTURE, ("task_id", "inputs"), "The first completion claim of a task met no objection."),
     Signal("apology_repeat", _DERIVED, -1, 0.5, _STRUCTURE, ("inputs",), "The agent apologised or claimed a fix, and the same failure or request came back."),
 )  # fmt: skip

@@ -28,7 +28,7 @@ from evalpipe.signals.semantic import NEGATIVE, POSITIVE
 VERSION = "2"
 _SCHEMA = {
     "session_id": pl.String, "turn": pl.Int32, "seq": pl.Int32, "target": pl.String, "k": pl.Int32,
-    "n_judged": pl.Int32, "is_censored": pl.Boolean, "end": pl.String, "inputs": pl.List(pl.String),
+    "n_judged": pl.Int32, "is_censored": pl.Boolean, "ending": pl.String, "inputs": pl.List(pl.String),
 }  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def episodes(turns: pl.DataFrame, steps: pl.DataFrame, semantic: pl.DataFrame) -
     Returns:
         One row an episode: ``session_id, turn`` and ``seq`` of its first correction, ``target``, ``k``
         (null if recovery was not seen), ``n_judged`` (responses whose reception was seen),
-        ``is_censored``, ``end`` (``EPISODE_ENDS``), ``inputs`` (ids of its negative rows).
+        ``is_censored``, ``ending`` (``EPISODE_ENDS``), ``inputs`` (ids of its negative rows).
     """
     corrected = semantic.filter(pl.col("signal") == "correction").select("session_id").unique()
     exchanges = _exchanges(turns.join(corrected, on="session_id", how="semi", maintain_order="left"), steps, semantic)
@@ -180,7 +180,7 @@ def derived_rows(
         task_of: ``session_id, turn, task_id``.
     """
     rows: list[dict[str, Any]] = []
-    nothing = {"k": None, "n_judged": None, "is_censored": False, "end": None, "target": None}
+    nothing = {"k": None, "n_judged": None, "is_censored": False, "ending": None, "target": None}
     placed = found.join(task_of, on=["session_id", "turn"], how="left", maintain_order="left")
     for row in placed.iter_rows(named=True):
         value, judged = 0.0 if row["k"] is None else 1.0 / row["k"], row["n_judged"]

@@ -52,7 +52,7 @@ def inputs(talks: dict[str, list[Said]], *, silent: tuple[str, ...] = ()) -> tup
 
 def found(said: list[Said], *, is_answered: bool = True) -> list[tuple[Any, ...]]:
     rows = episodes(*inputs({"s": said}, silent=() if is_answered else ("s",)))
-    return rows.select("turn", "target", "k", "n_judged", "end").rows()
+    return rows.select("turn", "target", "k", "n_judged", "ending").rows()
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_every_episode_is_within_its_session(said: list[Said], answered: bool) -
     assert corrections <= {name for row in rows["inputs"] for name in row}, "every correction belongs to an episode"
     for row in rows.iter_rows(named=True):
         left = len(said) - row["turn"]
-        assert (row["k"] is None) == (row["end"] in ("rejected", "censored"))
+        assert (row["k"] is None) == (row["ending"] in ("rejected", "censored"))
         assert row["k"] is None or 1 <= row["k"] <= left
         assert row["n_judged"] == (left if row["k"] is None else row["k"])
-        assert row["is_censored"] == (row["end"] == "censored")
+        assert row["is_censored"] == (row["ending"] == "censored")
         assert row["inputs"]
     opened = rows.select("turn", "target").rows()
     assert len(set(opened)) == len(opened)

@@ -126,7 +126,7 @@ DERIVED = Table(
         ),
         Column("is_censored", B, "Whether the session ended before it could be seen.", nullable=False),
         Column(
-            "end",
+            "ending",
             S,
             "How a correction episode ended: strong (confirmed or praised), weak (not objected to), rejected (the last word is an objection), censored (nobody spoke after the answer); else null.",
             values=EPISODE_ENDS,
