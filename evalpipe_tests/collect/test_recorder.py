@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from evalpipe.collect import Recorder
