@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "definitions": {"settings", "steps", "orchestration"},
     "console": {
-        "contracts", "settings", "store", "report", "simulate", "masking", "inference", "steps", "orchestration",
+        "contracts", "settings", "store", "report", "simulate", "masking", "signals", "inference", "steps", "orchestration",
         "console",
     },
     "cli": {"contracts", "criteria", "settings", "store", "steps", "orchestration", "console"},

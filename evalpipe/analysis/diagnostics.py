@@ -12,6 +12,7 @@ import polars as pl
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
+from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
 from evalpipe.analysis.stamp import Stamp
@@ -65,6 +66,7 @@ def diagnostics_rows(
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
         *(_group(group) for group in groups),
+        *plan_checks(headline, examined, criteria),
     ]
     rows = pl.DataFrame(
         [

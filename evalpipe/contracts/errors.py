@@ -182,6 +182,12 @@ ERROR_CODES = _codes(
         Exit.USAGE,
     ),
     Code(
+        "LABELS_INVALID",
+        "A file of labelled rows holds none that can be used.",
+        "Mend the lines that were named, in the layouts of docs/signal-evaluation.md.",
+        Exit.USAGE,
+    ),
+    Code(
         "NER_UNUSABLE",
         "The model of names that the setting ner names cannot be used.",
         "Install it (docs/masking.md), or take the setting out.",

@@ -105,35 +105,3 @@ DERIVED_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.DERIVED)
 
 #: How a correction episode ends.
 EPISODE_ENDS = ("strong", "weak", "rejected", "censored")
-
-#: Layers that a failure is attributed to.
-LAYERS = ("planning", "execution", "environment", "interaction")
-
-#: Categories of command errors and check failures, with the layer that each points to first.
-CATEGORY_LAYERS: dict[str, str] = {
-    "nonexistent_tool": "planning",
-    "tool_guard": "planning",
-    "parameter_validation": "execution",
-    "edit_target_mismatch": "execution",
-    "edit_syntax_error": "execution",
-    "size_limit": "execution",
-    "path_not_found": "execution",
-    "unknown_reference": "execution",
-    "usage_or_syntax": "execution",
-    "config": "execution",
-    "http_client_error": "execution",
-    "runtime_exception": "execution",
-    "command_not_found": "environment",
-    "permission": "environment",
-    "timeout": "environment",
-    "killed": "environment",
-    "missing_dependency": "environment",
-    "auth": "environment",
-    "network": "environment",
-    "resource": "environment",
-    "test_failure": "execution",
-    "lint_findings": "execution",
-    "build_failure": "execution",
-    "refused": "interaction",
-    "interrupted": "interaction",
-}

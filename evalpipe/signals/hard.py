@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 
 from evalpipe.contracts.render import polars_schema
-from evalpipe.contracts.signals import CATEGORY_LAYERS
 from evalpipe.contracts.tables.signals import HARD
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import actions, hard_row, repairs, rulefiles
 from evalpipe.signals.ids import digest

@@ -47,7 +47,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "4",
     "outcomes": "5",
-    "analysis": "4",
+    "analysis": "5",
     "scorecard": "1",
 }
 

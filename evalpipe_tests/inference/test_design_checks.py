@@ -27,7 +27,7 @@ def test_srm_and_balance_match_reference_software() -> None:
     assert srm.value == pytest.approx(expected["p"], abs=1e-9)
     assert srm.status == "ok"
     expected = oracle.expected("balance_chisq_model_by_stratum")
-    statistic, df, _ = chi_square(sample.stratum, sample.version, np.zeros_like(sample.version))
+    statistic, df, _, _ = chi_square(sample.stratum, sample.version, np.zeros_like(sample.version))
     assert (statistic, df) == (pytest.approx(expected["statistic"], abs=1e-9), expected["df"])
 
 

@@ -5,8 +5,9 @@ Hard and semantic rows never share a table, so that an analysis can be made with
 
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.model import Column, Kind, Sensitivity, Table, Timing
-from evalpipe.contracts.signals import DERIVED_SIGNALS, EPISODE_ENDS, HARD_SIGNALS, LAYERS, SEMANTIC_SIGNALS
+from evalpipe.contracts.signals import DERIVED_SIGNALS, EPISODE_ENDS, HARD_SIGNALS, SEMANTIC_SIGNALS
 from evalpipe.contracts.tables.process import PROCESS, process_columns
+from evalpipe.contracts.taxonomy import LAYERS
 
 S, B, I32, I64, F64, TS, DATE, LIST = (
     Kind.STR, Kind.BOOL, Kind.I32, Kind.I64, Kind.F64, Kind.TIMESTAMP, Kind.DATE, Kind.STR_LIST,
@@ -51,7 +52,7 @@ HARD = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the rule.", nullable=False, low=0.0, high=1.0),
         Column("category", S, "Kind of failure, such as path_not_found."),
-        Column("layer", S, "Layer that the failure is attributed to.", values=LAYERS),
+        Column("layer", S, "Layer that the failure is attributed to.", values=tuple(LAYERS)),
         Column("exit_code", I32, "Exit code, where known."),
         Column("exit_scope", S, "What the exit code speaks of.", values=("program", "last_of_chain", "masked", "unknown")),
         Column("is_hidden", B, "Whether the failure does not show in the exit code.", nullable=False),
