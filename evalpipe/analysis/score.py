@@ -100,7 +100,8 @@ def score(
     headline = next((s for s in scored if (s.metric.name, s.slice) == (criteria.outcomes.headline, ALL)), None)
     groups = _groups(population, headline, criteria)
     population = replace(population, slices={**population.slices, **{group.slice: group.inside for group in groups}})
-    evidence = evidence_tables(_headline(population, headline, criteria, examined, parents, stamp), stamp)
+    arrays = _headline(population, headline, criteria, examined, parents, stamp)
+    evidence = evidence_tables(arrays, stamp)
     pair = read_pair(population.sessions, criteria.outcomes.headline)
     known = {s.slice for s in scored}
     scored += [
@@ -108,14 +109,13 @@ def score(
         for group in groups
         if group.slice not in known
     ]
+    checks = diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups, arrays)
     return {
         **evidence,
         NET_IMPROVEMENT.full_name: _table(NET_IMPROVEMENT, [net_improvement_rows(s, basis) for s in scored]),
         PAIRS.full_name: _table(PAIRS, [pair_rows(s, basis) for s in scored]),
         STRATA.full_name: _table(STRATA, [strata_rows(headline, population, basis)] if headline else []),
-        DIAGNOSTICS.full_name: _table(
-            DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups)]
-        ),
+        DIAGNOSTICS.full_name: _table(DIAGNOSTICS, [checks]),
     }
 
 

@@ -82,6 +82,8 @@ DURATIONS = Table(
         Column("horizon_s", F64, "Time up to which means are taken, one for all versions of a population.", low=0.0),
         Column("mean_s", F64, "Mean time up to the horizon.", low=0.0),
         Column("mean_se_s", F64, "Its standard error, sessions taken as independent.", low=0.0),
+        Column("succeeded", F64, "Share that has succeeded by the horizon, other ends competing; all_attempts only.", low=0.0, high=1.0),
+        Column("failed", F64, "Share that has ended without success by then; the rest was still going on.", low=0.0, high=1.0),
         Column("shift_s", F64, "Net change of the mean time against the reference, over common traffic; all_attempts only."),
         Column("shift_lo_s", F64, "Lower end of its interval, clustered by user."),
         Column("shift_hi_s", F64, "Upper end."),
