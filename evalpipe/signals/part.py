@@ -13,6 +13,7 @@ import polars as pl
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import signals as tables
+from evalpipe.contracts.tables.process import PROCESS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import episodes, tasks
 from evalpipe.signals.calls import tool_calls
@@ -80,7 +81,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
             tables.DERIVED, episodes.derived_rows(runs, first, broken, by_turn.select("session_id", "turn", "task_id"))
         ),
         tasks=_table(tables.TASKS, tasks.task_table(by_turn, turns, calls, found, of_tasks)),
-        process=_table(tables.PROCESS, of_sessions),
+        process=_table(PROCESS, of_sessions),
         session_features=_table(
             tables.SESSION_FEATURES,
             session_features(

@@ -2,7 +2,7 @@
 
 Belongs here: joining what an agent said with the failures and requests on both sides of it. Does not
 belong here: the wording of claims and apologies (``context.toml``), what a failure or a repeated request
-is. Only messages between two equal failures or two objections are read, so that most are not.
+is. Only messages of sessions in which something came back are read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evalpipe.signals.semantic import NEGATIVE
 
 #: What tells that the same came back; a new objection alone may be about something new.
 _AGAIN = ("complaint.failure_report", "rework.repeat")
-_SCHEMA = {"session_id": pl.String, "turn": pl.Int32, "inputs": pl.List(pl.String)}
+_SCHEMA = pl.Schema({"session_id": pl.String, "turn": pl.Int32, "inputs": pl.List(pl.String)})
 
 
 def repeats(
@@ -36,15 +36,17 @@ def repeats(
     pairs = pl.concat([_failures(calls, hard), _objections(turns, semantic)])
     if pairs.is_empty():
         return pl.DataFrame(schema=_SCHEMA)
+    span = pairs.group_by("session_id").agg(low=pl.col("first_seq").min(), high=pl.col("seq").max())
     said = steps.filter((pl.col("kind") == "agent") & pl.col("parent_id").is_null() & pl.col("text").is_not_null())
-    said = said.select("session_id", "text", promise_seq="seq").join(
-        pairs.select("session_id", "first_seq", "seq"), on="session_id", how="inner"
-    )
-    said = said.filter(pl.col("promise_seq").is_between("first_seq", "seq", closed="none"))
-    unique = said.unique(["session_id", "promise_seq"])
-    promised = unique.select("session_id", "promise_seq").filter(promises(unique["text"]))
-    kept = said.join(promised, on=["session_id", "promise_seq"], how="semi").select("session_id", "first_seq", "seq")
-    kept = pairs.join(kept.unique(), on=["session_id", "first_seq", "seq"], how="semi").sort("session_id", "seq")
+    said = said.select("session_id", "text", promise_seq="seq").join(span, on="session_id", how="inner")
+    said = said.filter(pl.col("promise_seq").is_between("low", "high", closed="none"))
+    promised = said.filter(promises(said["text"])).select("session_id", "promise_seq").sort("promise_seq")
+    # The first promise behind the first of a pair is the one that can stand between them.
+    kept = pairs.sort("first_seq").join_asof(
+        promised, left_on="first_seq", right_on="promise_seq", by="session_id", strategy="forward",
+        allow_exact_matches=False, check_sortedness=False,
+    )  # fmt: skip
+    kept = kept.filter(pl.col("promise_seq") < pl.col("seq")).sort("session_id", "seq")
     out = kept.explode("inputs").group_by("session_id", "turn", maintain_order=True)
     return out.agg(pl.col("inputs").unique().sort()).sort("session_id", "turn")
 
