@@ -27,8 +27,8 @@ from evalpipe.signals.semantic import NEGATIVE, POSITIVE
 
 VERSION = "2"
 _SCHEMA = pl.Schema({
-    "session_id": pl.String, "turn": pl.Int32, "seq": pl.Int32, "target": pl.String, "k": pl.Int32,
-    "n_judged": pl.Int32, "is_censored": pl.Boolean, "ending": pl.String, "inputs": pl.List(pl.String),
+    "session_id": pl.String(), "turn": pl.Int32(), "seq": pl.Int32(), "target": pl.String(), "k": pl.Int32(),
+    "n_judged": pl.Int32(), "is_censored": pl.Boolean(), "ending": pl.String(), "inputs": pl.List(pl.String()),
 })  # fmt: skip
 
 

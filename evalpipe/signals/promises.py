@@ -15,7 +15,7 @@ from evalpipe.signals.semantic import NEGATIVE
 
 #: What tells that the same came back; a new objection alone may be about something new.
 _AGAIN = ("complaint.failure_report", "rework.repeat")
-_SCHEMA = pl.Schema({"session_id": pl.String, "turn": pl.Int32, "inputs": pl.List(pl.String)})
+_SCHEMA = pl.Schema({"session_id": pl.String(), "turn": pl.Int32(), "inputs": pl.List(pl.String())})
 
 
 def repeats(

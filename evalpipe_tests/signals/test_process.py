@@ -143,3 +143,13 @@ def test_first_time_success_needs_checks_that_hold() -> None:
     assert value(talk.bash("pytest -q", "1 failed, 2 passed", 1)) == 0.0
     talk = Talk().user("fix it").agent("Fixed, done.").user("run the linter please")
     assert value(talk.bash("ruff check .", "Found 3 errors.", 1)) == 1.0, "a check that had not run before"
+
+
+def test_an_interrupt_that_the_user_goes_on_from_is_steering() -> None:
+    talk = Talk().user("fix the login bug").bash("sleep 9", "", None, error="interrupted")
+    talk.user("[Request interrupted by user]", origin="interrupt").user("use the other file").bash("ls").agent(
+        "Fixed, done."
+    )
+    part = extract(talk.user("it works now"))
+    assert part.process["n_interrupts"].item() == 1
+    assert not part.session_features["is_last_task_unresolved"].item()
