@@ -101,6 +101,8 @@ SIGNALS: tuple[Signal, ...] = (
 BY_NAME = {signal.name: signal for signal in SIGNALS}
 HARD_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.HARD)
 SEMANTIC_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.SEMANTIC)
+#: Signals that are not counted, however sure, until people have reviewed them.
+CANDIDATE_SIGNALS = tuple(s.name for s in SIGNALS if s.is_candidate)
 DERIVED_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.DERIVED)
 
 #: How a correction episode ends.

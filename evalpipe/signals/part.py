@@ -12,6 +12,7 @@ import polars as pl
 
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.render import conform
+from evalpipe.contracts.signals import CANDIDATE_SIGNALS
 from evalpipe.contracts.tables import signals as tables
 from evalpipe.contracts.tables.process import PROCESS
 from evalpipe.criteria.model import ExtractionCriteria
@@ -58,7 +59,8 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     steps = steps.sort("session_id", "seq")
     turns = human_turns(steps)
     found = semantic_rows(turns, extraction)
-    sure = pl.col("confidence") >= extraction.min_confidence
+    enough = pl.col("confidence") >= extraction.min_confidence
+    sure = enough & ~pl.col("signal").is_in(list(CANDIDATE_SIGNALS))
     turns = with_roles(turns, found.filter(sure))
     found = pl.concat([found, structural_rows(turns, found.filter(sure), extraction.snippet_chars)])
     calls = tool_calls(sessions, steps)
