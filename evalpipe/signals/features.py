@@ -14,10 +14,10 @@ from evalpipe.signals import repairs
 from evalpipe.signals.semantic import NEGATIVE
 from evalpipe.signals.turns import closing_agent_flags
 
-VERSION = "1"
+VERSION = "2"
 _COMPLAINTS = ("complaint.sentiment", "complaint.failure_report")
 #: Steps that say nothing about how a session ended.
-_ASIDE = ("meta", "injected", "notification", "compaction", "system", "synthetic")
+_ASIDE = ("feedback", "meta", "injected", "notification", "compaction", "system", "synthetic")
 _API_ERROR = r"(?i)\bapi error\b|rate limit|overloaded|usage limit|quota exceeded|credit balance|internal server error"
 
 

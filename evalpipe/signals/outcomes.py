@@ -145,6 +145,7 @@ def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> p
     counts = events.group_by(columns).agg(n=pl.len())
     worth = {name: BY_NAME[name].polarity * weight for name, weight in sorted(rules.weights.items())}
     positive = [name for name in SEMANTIC_SIGNALS if BY_NAME[name].polarity > 0]
+    positive.append("explicit_feedback.positive")
     weight = pl.col("signal").replace_strict(worth, default=0.0, return_dtype=pl.Float64)
     counts = counts.with_columns(part=pl.col("n").clip(upper_bound=rules.count_cap) * weight)
     # Floating sums depend on order, and signals that cancel must meet the threshold exactly.

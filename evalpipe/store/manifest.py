@@ -38,6 +38,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.candidates",
         "signals.derived",
         "signals.tasks",
+        "signals.process",
         "signals.session_features",
         "signals.turn_coverage",
         "signals.session_usage",

@@ -55,7 +55,7 @@ def test_every_pattern_is_well_formed() -> None:
 def test_every_language_has_every_signal() -> None:
     signals = {"confirm.explicit", "praise", "complaint.sentiment", "complaint.failure_report", "correction"}
     for lang in rulefiles.languages():
-        assert {p.signal for p in PATTERNS if p.lang == lang} == signals
+        assert signals <= {p.signal for p in PATTERNS if p.lang == lang} <= {*signals, "urging"}
 
 
 @pytest.mark.parametrize("bad", [r"a(?=b)", r"(?<!a)b", r"(a)\1", r"a+?", r"a{1,3}?", r"\Aa", r"{nomacro}"])

@@ -5,7 +5,8 @@ Hard and semantic rows never share a table, so that an analysis can be made with
 
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.model import Column, Kind, Sensitivity, Table, Timing
-from evalpipe.contracts.signals import HARD_SIGNALS, SEMANTIC_SIGNALS
+from evalpipe.contracts.signals import DERIVED_SIGNALS, EPISODE_ENDS, HARD_SIGNALS, SEMANTIC_SIGNALS
+from evalpipe.contracts.tables.process import PROCESS, process_columns
 from evalpipe.contracts.taxonomy import LAYERS
 
 S, B, I32, I64, F64, TS, DATE, LIST = (
@@ -100,14 +101,40 @@ DERIVED = Table(
     layer="signals",
     name="derived",
     grain="one row a derived signal",
-    meaning="Recovery, first-time success and loops, computed from other rows.",
+    meaning="Recovery, first-time success and broken promises, computed from other rows.",
     sort=("session_id", "signal", "signal_id"),
     columns=(
         *_where(),
-        Column("signal", S, "Signal type.", nullable=False),
-        Column("value", F64, "Value, such as 1/k for a recovery after k responses.", nullable=False),
-        Column("k", I32, "Agent responses until recovery; null if never.", low=0),
+        Column("signal", S, "Signal type.", nullable=False, values=DERIVED_SIGNALS),
+        Column(
+            "value",
+            F64,
+            "Value, such as 1/k for a recovery after k responses; 0 for one that was not seen.",
+            nullable=False,
+        ),
+        Column(
+            "value_high",
+            F64,
+            "The value if the response that nobody judged was right: the upper bound of a censored recovery.",
+            nullable=False,
+            low=0.0,
+            high=1.0,
+        ),
+        Column("k", I32, "Agent responses until recovery; null if it was not seen.", low=1),
+        Column(
+            "n_judged",
+            I32,
+            "Of a recovery, responses whose reception was seen: the time under observation; else null.",
+            low=0,
+        ),
         Column("is_censored", B, "Whether the session ended before it could be seen.", nullable=False),
+        Column(
+            "ending",
+            S,
+            "How a correction episode ended: strong (confirmed or praised), weak (not objected to), rejected (the last word is an objection), censored (nobody spoke after the answer); else null.",
+            values=EPISODE_ENDS,
+        ),
+        Column("target", S, "Token of what a correction episode is about, where it can be read."),
         Column("inputs", LIST, "Ids of the rows it was computed from.", nullable=False),
         Column("definition_version", S, "Version of the definition.", nullable=False),
     ),
@@ -126,8 +153,9 @@ TASKS = Table(
         Column("first_turn", I32, "First turn.", nullable=False, low=0),
         Column("last_turn", I32, "Last turn.", nullable=False, low=0),
         Column("closed_by", S, "What closed it.", nullable=False, values=("confirm", "praise", "accept.implicit", "negative", "next_task", "session_end")),
-        Column("n_tool_calls", I32, "Tool calls in the task.", nullable=False, low=0),
-        Column("n_errors", I32, "Command errors in the task.", nullable=False, low=0),
+        Column("closing_signal_id", S, "Row of signals.semantic or signals.candidates that closed it; null where none did."),
+        Column("n_errors", I32, "Results judged as errors of a command or tool, whatever their confidence.", nullable=False, low=0),
+        *process_columns(),
         Column("extractor_version", S, "Version of the task splitter.", nullable=False),
     ),
 )  # fmt: skip
@@ -294,15 +322,6 @@ ROUTING_ARMS = Table(
 )  # fmt: skip
 
 TABLES = (
-    HARD,
-    SEMANTIC,
-    CANDIDATES,
-    DERIVED,
-    TASKS,
-    SESSION_FEATURES,
-    TURN_COVERAGE,
-    SESSION_USAGE,
-    SESSION_OUTCOMES,
-    SESSION_SCORES,
-    ROUTING_ARMS,
-)
+    HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, PROCESS, SESSION_FEATURES, TURN_COVERAGE, SESSION_USAGE,
+    SESSION_OUTCOMES, SESSION_SCORES, ROUTING_ARMS,
+)  # fmt: skip
