@@ -18,6 +18,9 @@ class Family(StrEnum):
     DERIVED = "derived"
 
 
+FAMILIES = tuple(family.value for family in Family)
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
     """One signal type.

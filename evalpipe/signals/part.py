@@ -15,6 +15,7 @@ from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import signals as tables
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import episodes, tasks
+from evalpipe.signals.borderline.candidates import borderline_rows
 from evalpipe.signals.calls import tool_calls
 from evalpipe.signals.features import session_features
 from evalpipe.signals.hard import hard_rows
@@ -22,7 +23,7 @@ from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
 from evalpipe.signals.task_types import with_task_types
-from evalpipe.signals.turns import human_turns
+from evalpipe.signals.turns import human_turns, turn_coverage
 from evalpipe.signals.usage import session_usage
 
 
@@ -36,6 +37,7 @@ class SignalsPart:
     derived: pl.DataFrame
     tasks: pl.DataFrame
     session_features: pl.DataFrame
+    turn_coverage: pl.DataFrame
     session_usage: pl.DataFrame
 
 
@@ -54,6 +56,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     steps = steps.sort("session_id", "seq")
     turns = human_turns(steps)
     found = semantic_rows(turns, extraction)
+    likely = borderline_rows(turns, found, extraction.snippet_chars)
     sure = pl.col("confidence") >= extraction.min_confidence
     turns = with_roles(turns, found.filter(sure))
     found = pl.concat([found, structural_rows(turns, found.filter(sure), extraction.snippet_chars)])
@@ -61,13 +64,14 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     hard = hard_rows(sessions, steps, calls, extraction)
     by_turn = tasks.with_task_ids(tasks.task_turns(sessions, steps, turns))
     found, hard = tasks.assign(found, by_turn), tasks.assign(hard, by_turn)
+    likely = tasks.assign(likely, by_turn)
     semantic, counted = found.filter(sure), hard.filter(sure)
     runs = episodes.episodes(turns, steps, semantic)
     first = episodes.first_time(turns, by_turn, counted)
     return SignalsPart(
         hard=_table(tables.HARD, hard),
         semantic=_table(tables.SEMANTIC, semantic),
-        candidates=_table(tables.CANDIDATES, found.filter(~sure)),
+        candidates=_table(tables.CANDIDATES, pl.concat([found.filter(~sure), likely])),
         derived=_table(
             tables.DERIVED, episodes.derived_rows(runs, first, by_turn.select("session_id", "turn", "task_id"))
         ),
@@ -86,6 +90,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
                 extraction.self_fix_steps,
             ),
         ),
+        turn_coverage=_table(tables.TURN_COVERAGE, turn_coverage(turns)),
         session_usage=_table(tables.SESSION_USAGE, session_usage(sessions, steps)),
     )
 

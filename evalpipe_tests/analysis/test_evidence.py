@@ -30,10 +30,10 @@ def test_other_estimators_stand_beside_the_estimate(trial: Trial, run: Run, crit
     own = {row["version"]: row["estimate"] for row in rows(tables, "net_improvement", metric="positive_outcome")}
     names = {row["estimator"] for row in rows(tables, "estimators")}
     assert names == {
-        "aipw", "ipw", "overlap", "user_bootstrap",
+        "aipw", "cuped", "ipw", "mantel_haenszel", "overlap", "user_bootstrap",
         "seed000.net_improvement", "seed000.raw_gap", "seed001.net_improvement", "seed004.net_improvement",
     }  # fmt: skip
-    for name in ("aipw", "ipw", "overlap", "user_bootstrap"):
+    for name in ("aipw", "cuped", "ipw", "overlap", "user_bootstrap"):
         for row in rows(tables, "estimators", estimator=name):
             # Where routing is random they all estimate the same.
             assert row["estimate"] == pytest.approx(own[row["version"]], abs=0.02)
@@ -43,6 +43,38 @@ def test_other_estimators_stand_beside_the_estimate(trial: Trial, run: Run, crit
     # Two versions, half the traffic each: the average is half as far away as the other version.
     assert pool["estimate"] == pytest.approx(2 * mean["estimate"], abs=0.02)
     assert (pool["reference"], mean["reference"]) == ("control_pool", "stratum_mean")
+
+
+def test_earlier_outcomes_of_a_user_save_variance_where_sessions_are_assigned(
+    make_outcomes: Any, run: Run, criteria: Criteria
+) -> None:
+    rng = np.random.default_rng(5)
+    n, n_users = 3_000, 300
+    user = rng.integers(0, n_users, n)
+    luck = rng.random(n_users) < 0.5
+    model = ["b" if one else "a" for one in rng.random(n) < 0.5]
+    success = rng.random(n) < np.where(luck[user], 0.85, 0.15) + 0.1 * (np.array(model) == "b")
+    outcomes = make_outcomes(model, success, user_id=[f"u{i:04d}" for i in user])
+    tables = run(outcomes, criteria)
+    own = rows(tables, "net_improvement", metric="positive_outcome", slice="all", version=B)[0]
+    found = rows(tables, "estimators", estimator="cuped", version=B)[0]
+    assert found["hi"] - found["lo"] < 0.92 * (own["hi"] - own["lo"])
+    assert found["lo"] < 0.05 < found["hi"]
+    assert found["reasons"] == ["descriptive"]
+    icc = rows(tables, "diagnostics", check_name="icc")[0]
+    assert icc["value"] > 0.3
+    # Where users keep a version, what they met before was that version's doing.
+    kept = replace(criteria, estimand=replace(criteria.estimand, design="randomized_user"))
+    assert rows(run(outcomes, kept), "estimators", estimator="cuped") == []
+
+
+def test_pooling_over_strata_is_the_plain_difference_in_one_stratum(trial: Trial, run: Run, criteria: Criteria) -> None:
+    outcomes = trial({"a": 0.4, "b": 0.6})
+    tables = run(outcomes, criteria)
+    rate = dict(outcomes.group_by("model").agg(pl.col("positive_outcome_num").mean()).iter_rows())
+    found = rows(tables, "estimators", estimator="mantel_haenszel", version=B)[0]
+    assert found["estimate"] == pytest.approx(rate["b"] - rate["a"])
+    assert "not_clustered" in found["reasons"]
 
 
 def test_weighting_undoes_routing_by_what_was_known(make_outcomes: Any, run: Run, criteria: Criteria) -> None:
@@ -89,6 +121,14 @@ def test_what_could_overturn_a_clear_lead(trial: Trial, run: Run, criteria: Crit
     assert found["simpson"] is None
     # Every outcome is known: the worst case is the estimate itself.
     assert found["worst_lo"] == pytest.approx(found["worst_hi"]) == pytest.approx(own["estimate"])
+
+
+def test_what_is_not_told_from_zero_is_not_called_fragile(trial: Trial, run: Run, criteria: Criteria) -> None:
+    equal = rows(run(trial({"a": 0.5, "b": 0.5}), criteria), "sensitivity", version=B)[0]
+    assert (equal["gamma"], equal["e_value_limit"], equal["reasons"]) == (1.0, 1.0, [])
+    slight = rows(run(trial({"a": 0.47, "b": 0.53}, n=2_000), criteria), "sensitivity", version=B)[0]
+    assert 1.0 < slight["gamma"] < 1.2
+    assert slight["reasons"] == ["fragile"]
 
 
 def test_unknown_outcomes_widen_the_bounds(trial: Trial, run: Run, criteria: Criteria) -> None:
@@ -141,6 +181,9 @@ def test_times_of_each_kind_of_end_stay_apart(trial: Trial, run: Run, criteria: 
     assert every[A]["shift_s"] == pytest.approx((every[A]["mean_s"] - every[B]["mean_s"]) / 2, abs=1.0)
     assert every[A]["horizon_s"] == every[B]["horizon_s"] == float(seconds[~is_b].max())
     assert every[A]["equal_times_p"] < 1e-6
+    # Nobody is left waiting at the horizon but those who were seen no longer.
+    assert every[A]["succeeded"] + every[A]["failed"] == pytest.approx(1.0, abs=0.02)
+    assert every[A]["succeeded"] == pytest.approx(0.5, abs=0.1)
     kinds = tables["analysis.durations"].group_by("population").agg(pl.col("n_sessions").sum())
     sizes = dict(kinds.iter_rows())
     assert sizes["all_attempts"] == n
@@ -170,7 +213,8 @@ def test_an_alarm_rings_after_a_loss_and_not_without(trial: Trial, run: Run, cri
     assert FIRST_DAY + timedelta(days=18) <= first
     # What was seen before the loss is what was seen without it.
     assert [row["estimate"] for row in worse[:18]] == [row["estimate"] for row in calm[:18]]
-    assert all(row["delta"] is None for row in worse[:14])
+    assert all(row["delta"] is row["evidence"] is None for row in worse[:14])
+    assert worse[14]["evidence"] > 0
     assert not any(row["is_alarm"] for row in rows(run(nightly(trial, 18, 0.6), criteria), "nights", version=A))
 
 
@@ -189,7 +233,7 @@ def test_a_short_window_has_no_baseline(trial: Trial, run: Run, criteria: Criter
     outcomes = trial({"a": 0.5, "b": 0.5}).filter(pl.col("day") < FIRST_DAY + timedelta(days=5))
     found = rows(run(outcomes, criteria), "nights", version=A)
     assert len(found) == 5
-    assert all("short_baseline" in row["reasons"] and row["evidence"] == 0.0 for row in found)
+    assert all("short_baseline" in row["reasons"] and row["evidence"] is None for row in found)
 
 
 def test_users_who_stay_are_watched_by_week(trial: Trial, run: Run, criteria: Criteria) -> None:

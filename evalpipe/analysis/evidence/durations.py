@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from evalpipe.analysis.evidence.attempts import classified
-from evalpipe.analysis.evidence.headline import Bools, Headline
-from evalpipe.inference.durations.competing import logrank
+from evalpipe.analysis.evidence.headline import Bools, Headline, Ints
+from evalpipe.inference.durations.competing import cumulative_incidence, logrank
 from evalpipe.inference.durations.kaplan_meier import (
     kaplan_meier,
     pseudo_restricted_means,
@@ -29,6 +29,7 @@ _KINDS = {
     "assisted_success": ("assisted_success",),
     "terminal_failure": ("failure", "timeout"),
 }
+_SUCCESSES = ("autonomous_success", "assisted_success")
 
 
 def duration_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
@@ -37,15 +38,17 @@ def duration_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     seconds = population.sessions["duration_ms"].to_numpy().astype(np.float64) / 1000.0
     is_ended = (population.sessions["end_status"] != "open").to_numpy()
     outcome = np.array(classified(headline), dtype=object)
+    # A failure ends a session that can then no longer succeed: it competes, and censors nothing.
+    cause = np.where(is_ended, np.where(np.isin(outcome, _SUCCESSES), 1, 2), 0)
     for name in (ALL_ATTEMPTS, *_KINDS):
         inside = np.ones(population.n, dtype=bool) if name == ALL_ATTEMPTS else np.isin(outcome, _KINDS[name])
-        yield from _population_rows(headline, name, inside, seconds, is_ended)
+        yield from _population_rows(headline, name, inside, seconds, cause)
 
 
 def _population_rows(
-    headline: Headline, name: str, inside: Bools, seconds: Floats, is_ended: Bools
+    headline: Headline, name: str, inside: Bools, seconds: Floats, cause: Ints
 ) -> Iterator[Mapping[str, object]]:
-    version, alpha = headline.population.version.astype(np.int64), headline.options.alpha
+    version, alpha, is_ended = headline.population.version.astype(np.int64), headline.options.alpha, cause > 0
     present = [k for k in range(len(headline.versions)) if (inside & (version == k)).any()]
     enough = [
         k for k in present if (inside & (version == k)).sum() >= headline.options.min_sessions_per_version
@@ -77,6 +80,9 @@ def _population_rows(
             "status": "unavailable" if mean.status != "ok" and median.status != "ok" else "ok",
             "reasons": reasons,
         }
+        if name == ALL_ATTEMPTS and horizon > 0:
+            ends = cumulative_incidence(seconds[mine], cause[mine], np.array([horizon]), 2)[:, 0]
+            row |= {"succeeded": ends[0], "failed": ends[1]}
         if shift is not None:
             row |= {"shift_s": shift.estimate[k], "shift_lo_s": shift.lo[k], "shift_hi_s": shift.hi[k]}
         yield row

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from evalpipe.analysis.design import COVARIATES
+from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
 from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.inference.bootstrap import bootstrap_comparison
 from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
@@ -28,6 +29,15 @@ def estimator_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     if headline.is_comparable:
         yield from _bootstrap(headline)
         yield from _weighed(headline)
+        for line in (*history_lines(headline), *pooled_lines(headline)):
+            yield {
+                **_row(headline, line.estimator, line.version, line.reference, line.population),
+                "estimate": line.estimate,
+                "lo": line.lo,
+                "hi": line.hi,
+                "status": line.status,
+                "reasons": list(line.reasons),
+            }
 
 
 def _row(headline: Headline, estimator: str, version: int, reference: str, population: str) -> dict[str, object]:

@@ -75,7 +75,7 @@ def crossfit_chances(kinds: Kinds, label: Ints, n_versions: int) -> Chances:
             continue
         key = kinds.kind[~here] * n_versions + label[~here]
         counts = np.bincount(key, minlength=len(kinds.X) * n_versions).reshape(-1, n_versions).astype(np.float64)
-        fit = fit_counts(kinds.X, counts, penalty=_ridge(kinds.X))
+        fit = fit_counts(kinds.X, counts, penalty=_ridge(kinds.X), with_errors=False)
         is_converged &= fit.is_converged
         chance[here] = fit.fitted[kinds.kind[here]]
     own = chance[np.arange(len(label)), label]
@@ -104,7 +104,8 @@ def crossfit_outcomes(kinds: Kinds, y: Floats, label: Ints, n_versions: int) -> 
             n = tally(kinds.kind[used], np.ones(int(used.sum())), len(kinds.X))
             total = tally(kinds.kind[used], y[used], len(kinds.X))
             if is_rate:
-                predicted = fit_counts(kinds.X, np.stack((n - total, total), axis=1), penalty=ridge).fitted[:, 1]
+                counts = np.stack((n - total, total), axis=1)
+                predicted = fit_counts(kinds.X, counts, penalty=ridge, with_errors=False).fitted[:, 1]
             else:
                 gram = kinds.X.T @ (n[:, None] * kinds.X) + np.diag(ridge)
                 predicted = kinds.X @ np.linalg.solve(gram, kinds.X.T @ total)

@@ -77,12 +77,13 @@ def fit_logit(
     return fit_counts(X, v[:, None] * (label[:, None] == np.arange(n_classes)), penalty=penalty)
 
 
-def fit_counts(X: Floats, counts: Floats, *, penalty: Floats | None = None) -> Logit:
+def fit_counts(X: Floats, counts: Floats, *, penalty: Floats | None = None, with_errors: bool = True) -> Logit:
     """Fit rows that stand for several sessions of several classes, at a cost free of their number.
 
     Args:
         X: (R, P) columns. counts: (R, J + 1) weight of each class in each row.
         penalty: As :func:`fit_logit`.
+        with_errors: Whether ``cov`` and ``se`` are wanted: they cost more than the fit. NaN if not.
 
     Raises:
         ValueError: Shapes do not fit, or a number is NaN, infinite or negative.
@@ -113,9 +114,12 @@ def fit_counts(X: Floats, counts: Floats, *, penalty: Floats | None = None) -> L
             is_converged = bool((np.abs(X @ coef.T) < _SEPARATED).all())
             break
     fitted = _probabilities(X, coef)
+    deviance = 2.0 * _loss(X, counts, coef, np.zeros_like(ridge))
+    if not with_errors:
+        nan = np.full((coef.size, coef.size), np.nan)
+        return Logit(coef, nan, np.full(coef.shape, np.nan), fitted, deviance, is_converged)
     cov = _inverse(_information(X, fitted[:, 1:], n) + np.diag(ridge))
     se = np.sqrt(np.maximum(np.diag(_inverse(reported)), 0.0)).reshape(coef.shape)
-    deviance = 2.0 * _loss(X, counts, coef, np.zeros_like(ridge))
     return Logit(coef, cov, np.asarray(se), fitted, deviance, is_converged)
 
 
