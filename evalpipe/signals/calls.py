@@ -192,19 +192,21 @@ def _by_log() -> pl.Expr:
 
 def _judge(calls: pl.DataFrame) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
+    asked: list[tuple[int, str | None, str, errors.Call]] = []
     columns = ("row", "tool", "command", "output", "exit_code", "is_error", "error", "is_known", "key")
     for row, tool, command, output, code, flag, error, known, key in calls.select(columns).iter_rows():
-        text = output or ""
         if error in _FAILED_BY_LOG:
             status = _FAILED_BY_LOG[error]
             rows.append((row, status, None, None, 1.0, f"log.{error}", False, "unknown", 0, 0, None, None))
             continue
         flagged = bool(flag) or error in {"tool_error", "timeout"}
-        verdict = errors.classify(errors.Call(tool, command or "", text, code, flagged, known))
+        asked.append((row, error, key, errors.Call(tool, command or "", output or "", code, flagged, known)))
+    verdicts = errors.classify_all([call for *_, call in asked])
+    for (row, error, key, call), verdict in zip(asked, verdicts, strict=True):
         failed = verdict.status in errors.FAILURES
         rows.append(
             (row, verdict.status, "timeout" if error == "timeout" and failed else verdict.category, verdict.layer,
              verdict.confidence, verdict.rule_id, verdict.is_hidden, verdict.exit_scope, verdict.start, verdict.end,
-             errors.signature(verdict, text) if failed else None, digest(key) if failed else None)
+             errors.signature(verdict, call.output) if failed else None, digest(key) if failed else None)
         )  # fmt: skip
     return pl.DataFrame(rows, schema=_VERDICT, orient="row")

@@ -11,10 +11,12 @@ lines, then all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import polars as pl
 
 from evalpipe.signals import rulefiles
 
@@ -27,7 +29,7 @@ class Cause:
     """One row: a category and the text or the exit codes that tell it.
 
     Attributes:
-        any: Must match; null for rows of exit codes.
+        any, rust: Must match, for both engines; null and empty for rows of exit codes.
         unless: Must not match.
         program: The last program must match; null for any.
         codes: Exit codes; empty for rows of text.
@@ -39,6 +41,7 @@ class Cause:
     id: str
     category: str
     any: re.Pattern[str] | None
+    rust: str
     unless: re.Pattern[str] | None
     program: re.Pattern[str] | None
     codes: frozenset[int]
@@ -71,14 +74,15 @@ def causes() -> Causes:
     def pattern(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
         return rulefiles.to_python(rulefiles.expand(row[key], macros)) if key in row else None
 
-    rows = tuple(
-        Cause(
-            row["id"], row["category"], pattern(row, "any"), pattern(row, "unless"), pattern(row, "program"),
+    def made(row: Mapping[str, Any]) -> Cause:
+        rust = rulefiles.to_rust(rulefiles.expand(row["any"], macros)) if "any" in row else ""
+        return Cause(
+            row["id"], row["category"], pattern(row, "any"), rust, pattern(row, "unless"), pattern(row, "program"),
             frozenset(row.get("codes", ())), row.get("exception", False), row.get("loose", False),
             row.get("first", False), tuple(row["examples"]),
-        )
-        for row in data["cause"]
-    )  # fmt: skip
+        )  # fmt: skip
+
+    rows = tuple(made(row) for row in data["cause"])
     lines = {name: rulefiles.to_python(text) for name, text in data["lines"].items()}
     return Causes(
         tuple(row for row in rows if row.any is not None and not row.is_loose),
@@ -88,42 +92,80 @@ def causes() -> Causes:
     )
 
 
-def cause(text: str, code: int | None = None, last: str = "") -> tuple[str, str | None]:
-    """The category of a failure.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a failure's cause is told from.
 
-    Args:
-        text: Lower-case text of the result.
+    Attributes:
+        texts: Lower-case texts in the order in which they are asked.
         code: Exit code.
         last: Program that the code speaks of.
+    """
+
+    texts: tuple[str, ...]
+    code: int | None = None
+    last: str = ""
+
+
+def causes_of(failures: Sequence[Failure]) -> list[tuple[str, str | None]]:
+    """The categories of many failures; patterns are tried on all of them at once.
+
+    Args:
+        failures: (n,) failures.
 
     Returns:
-        (category, the words that told it); null words where no text did.
+        (n,) pairs (category, the words that told it); null words where no text did.
     """
     known = causes()
-    for row in known.exits:
-        if row.is_first and _is_exit(row, code, last):
-            return row.category, None
-    parts = list(_parts(known, text))
-    for part, is_exception in parts:
-        found = _first(known.texts, part, last, is_exception=is_exception)
+    parts = [[part for text in failure.texts for part in _parts(known, text)] for failure in failures]
+    rows = (*known.texts, *known.loose)
+    flat = pl.Series([part for own in parts for part, _ in own], dtype=pl.String)
+    fired = flat.to_frame("part").select(
+        pl.col("part").str.contains(row.rust).alias(str(i)) for i, row in enumerate(rows)
+    ).rows()  # fmt: skip
+    out = []
+    at = 0
+    for failure, own in zip(failures, parts, strict=True):
+        out.append(_told(known, failure, own, fired[at : at + len(own)]))
+        at += len(own)
+    return out
+
+
+def cause(text: str, code: int | None = None, last: str = "") -> tuple[str, str | None]:
+    """:func:`causes_of` for one text."""
+    return causes_of([Failure((text,), code, last)])[0]
+
+
+def _told(
+    known: Causes, failure: Failure, parts: list[tuple[str, bool]], fired: list[tuple[bool, ...]]
+) -> tuple[str, str | None]:
+    def exits(*, is_first: bool) -> str | None:
+        for row in known.exits:
+            is_it = failure.code in row.codes and row.is_first is is_first
+            if is_it and (row.program is None or row.program.search(failure.last)):
+                return row.category
+        return None
+
+    n_texts = len(known.texts)
+    if category := exits(is_first=True):
+        return category, None
+    for (part, is_exception), hits in zip(parts, fired, strict=True):
+        found = _first(known.texts, hits[:n_texts], part, failure.last, is_exception=is_exception)
         if found or is_exception:
             return found or (UNKNOWN, part)
-    for row in known.exits:
-        if _is_exit(row, code, last):
-            return row.category, None
-    for part, _ in parts:
-        if found := _first(known.loose, part, last, is_exception=False):
+    if category := exits(is_first=False):
+        return category, None
+    for (part, _), hits in zip(parts, fired, strict=True):
+        if found := _first(known.loose, hits[n_texts:], part, failure.last, is_exception=False):
             return found
     return UNKNOWN, None
 
 
-def _is_exit(row: Cause, code: int | None, last: str) -> bool:
-    return code in row.codes and (row.program is None or row.program.search(last) is not None)
-
-
-def _first(rows: tuple[Cause, ...], part: str, last: str, *, is_exception: bool) -> tuple[str, str] | None:
-    for row in rows:
-        if row.any is None or (row.is_exception and not is_exception):
+def _first(
+    rows: tuple[Cause, ...], hits: tuple[bool, ...], part: str, last: str, *, is_exception: bool
+) -> tuple[str, str] | None:
+    for row, is_hit in zip(rows, hits, strict=True):
+        if not is_hit or row.any is None or (row.is_exception and not is_exception):
             continue
         if row.program is not None and not row.program.search(last):
             continue

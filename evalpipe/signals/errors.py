@@ -8,7 +8,7 @@ here: the rows themselves, why something failed (``causes``), finding suspicious
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -164,14 +164,58 @@ def _rules_for(tool: str, failed: bool, code: int | None) -> tuple[Rule, ...]:  
 
 
 def classify(call: Call) -> Verdict:
-    """The first row of the table that holds for a call.
+    """:func:`classify_all` for one call."""
+    return classify_all([call])[0]
+
+
+def classify_all(calls: Sequence[Call]) -> list[Verdict]:
+    """The first row of the table that holds, for many calls.
 
     Args:
-        call: The call; only the first and last characters of its output are read.
+        calls: (n,) calls; only the first and last characters of an output are read.
 
     Returns:
-        The verdict; ``start`` and ``end`` are positions in ``call.output``.
+        (n,) verdicts; ``start`` and ``end`` are positions in the call's output.
     """
+    found = [_hold(call) for call in calls]
+    asked = [hit for hit in found if hit.rule.category == BY_CAUSE]
+    told = causes.causes_of([causes.Failure(hit.texts(), hit.code, hit.line.last) for hit in asked])
+    by_cause = iter(told)
+    return [hit.verdict(next(by_cause) if hit.rule.category == BY_CAUSE else None) for hit in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A rule that holds for a call, before its cause is known."""
+
+    rule: Rule
+    region: str
+    shift: tuple[int, int]
+    span: tuple[int, int]
+    code: int | None
+    line: commands.CommandLine
+
+    def texts(self) -> tuple[str, ...]:
+        """Where the cause is sought: of a hidden failure the line that gave it away comes first."""
+        if not self.rule.is_hidden:
+            return (self.region,)
+        end = self.region.find("\n", self.span[1])
+        return self.region[self.region.rfind("\n", 0, self.span[0]) + 1 : end if end >= 0 else None], self.region
+
+    def verdict(self, told: tuple[str, str | None] | None) -> Verdict:
+        """The verdict; the words that told a cause are the evidence, else what the row had found."""
+        rule, category, span = self.rule, self.rule.category, self.span
+        if told is not None:
+            category, words = told
+            at = self.region.find(words) if words else -1
+            span = (at, at + len(words)) if words and at >= 0 else span
+        layer = CATEGORY_LAYERS[category] if category else None
+        scope = "unknown" if self.code is None else self.line.scope
+        start, end = (at if at < self.shift[0] else at + self.shift[1] for at in span)
+        return Verdict(rule.status, category, layer, rule.confidence, rule.id, rule.is_hidden, scope, start, end)
+
+
+def _hold(call: Call) -> _Hit:
     region, shift = _region(call.output)
     failed = call.exit_code not in (None, 0) or call.is_flagged
     line = commands.parse(call.command) if call.tool == "shell" else commands.NOTHING
@@ -179,32 +223,9 @@ def classify(call: Call) -> Verdict:
         if rule.known is not None and call.is_known is not rule.known:
             continue
         span = _evidence(rule, call.command, line, region)
-        if span is None:
-            continue
-        category = rule.category
-        if category == BY_CAUSE:
-            category, span = _cause(rule, region, span, call.exit_code, line)
-        layer = CATEGORY_LAYERS[category] if category else None
-        scope = "unknown" if call.exit_code is None else line.scope
-        start, end = (at if at < shift[0] else at + shift[1] for at in span)
-        return Verdict(rule.status, category, layer, rule.confidence, rule.id, rule.is_hidden, scope, start, end)
+        if span is not None:
+            return _Hit(rule, region, shift, span, call.exit_code, line)
     raise rulefiles.RuleError(f"no row of the error table holds for a {call.tool} call with exit {call.exit_code}")
-
-
-def _cause(
-    rule: Rule, region: str, span: tuple[int, int], code: int | None, line: commands.CommandLine
-) -> tuple[str, tuple[int, int]]:
-    """Category of a failure and the evidence: the words that told it, else what the row had found."""
-    # A hidden failure is told by the line that gave it away before all that was printed around it.
-    if rule.is_hidden:
-        end = region.find("\n", span[1])
-        told = region[region.rfind("\n", 0, span[0]) + 1 : end if end >= 0 else None]
-        category, words = causes.cause(told, code, line.last)
-        if words is not None:
-            return category, span
-    category, words = causes.cause(region, code, line.last)
-    at = region.find(words) if words else -1
-    return category, (at, at + len(words)) if words and at >= 0 else span
 
 
 def _region(output: str) -> tuple[str, tuple[int, int]]:
