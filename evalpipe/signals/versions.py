@@ -16,8 +16,8 @@ from evalpipe.signals import hard, patterns, rulefiles, semantic
 
 #: Rule files that every semantic signal is read through, and no signal from the environment.
 _READING = ("context.toml", "fold.toml", "languages.toml", "roles.toml", "zones.toml")
-#: Rule files that decide no signal.
-_OTHER = ("scenario.toml",)
+#: Rule files that decide no signal: candidates and scenarios.
+_OTHER = ("borderline.toml", "scenario.toml")
 
 
 @cache

@@ -11,6 +11,7 @@ import pytest
 
 from evalpipe import review
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.signals import SIGNALS, Family
 from evalpipe_tests.report import browser
 
 HOSTILE = "no & <!-- </script><script>alert(1)</script> @DATA@"
@@ -95,3 +96,14 @@ def test_a_sample_is_labelled_by_keys(made: Path, chromium: browser.Browser) -> 
     }
     assert chromium.messages() == []
     assert chromium.requests() == [made.as_uri()]
+
+
+def test_every_signal_that_one_item_can_show_has_a_label() -> None:
+    guide = review.guide()
+    known = {label.name for label in guide.labels}
+    # Told from several steps, or stated by the log and no matter of judgement.
+    elsewhere = {"loop.retry", "self_fix", "call.approved", "explicit_feedback.positive", "explicit_feedback.negative"}
+    elsewhere |= {"objective.success", "objective.failure"}
+    signals = {s.name for s in SIGNALS if s.family is not Family.DERIVED}
+    assert signals - known == elsewhere
+    assert known - signals == {"iteration", "neutral", "ok", "unsure"}

@@ -16,8 +16,10 @@ from evalpipe.signals import (
     counted,
     detector_version,
     extract_part,
+    rulefiles,
     session_outcomes,
     session_scores,
+    versions,
     without,
 )
 from evalpipe.signals.demotion import COURSE_UNKNOWN, END_UNKNOWN
@@ -140,3 +142,11 @@ def test_turns_that_no_pattern_can_read_are_counted_by_reason() -> None:
     strange = Talk().user("zxq wvu").agent("?").user("qqq www zzz")
     coverage = extract_part(*frames(strange), EXTRACTION).turn_coverage.row(0, named=True)
     assert (coverage["n_turns"], coverage["n_unknown_language"]) == (2, 2)
+
+
+def test_what_decides_no_signal_makes_no_review_void() -> None:
+    names = {path.name for path in rulefiles.patterns_dir().glob("*.toml")}
+    assert {*versions._READING, *versions._OTHER} <= names
+    read = "".join(versions._files(is_reading=False))
+    assert "errors.toml" in read
+    assert not [name for name in ("borderline.toml", "scenario.toml", "languages.toml") if f"{name}\0" in read]
