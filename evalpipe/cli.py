@@ -17,7 +17,7 @@ import typer
 
 from evalpipe import __version__
 from evalpipe import settings as settings_module
-from evalpipe.console import arguments, key_verbs, mask_verbs, show
+from evalpipe.console import arguments, key_verbs, mask_verbs, show, signal_verbs
 from evalpipe.console import edge as edge_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
@@ -34,6 +34,7 @@ app = typer.Typer(
 criteria_app = typer.Typer(help="List and compare criteria files.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(criteria_app, name="criteria")
 app.add_typer(mask_verbs.app, name="mask")
+app.add_typer(signal_verbs.app, name="signals")
 app.command()(edge_verb.edge)
 app.add_typer(key_verbs.app, name="keys")
 

@@ -13,6 +13,7 @@ import dagster as dg
 from evalpipe import settings as settings_module
 from evalpipe.orchestration.assets.analysis import analysis_assets, scorecard
 from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_landing, raw_retention
+from evalpipe.orchestration.assets.models import borderline_model
 from evalpipe.orchestration.assets.publication import latest_report, publication_asset, refused_days
 from evalpipe.orchestration.checks import CHECKS
 from evalpipe.orchestration.jobs import jobs
@@ -43,6 +44,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
         assets=[
             raw_landing,
             raw_retention,
+            borderline_model,
             *layer_assets(days, versions),
             *analysis_assets(days, versions),
             publication_asset(models),

@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "quality": {"contracts", "quality", "locations"},
     "simulate": {"contracts", "simulate", "locations"},
     "steps": {
-        "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "analysis", "report",
+        "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "inference", "analysis", "report",
         "interchange", "store", "engines", "quality", "steps",
     },
     "orchestration": {
@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "definitions": {"settings", "steps", "orchestration"},
     "console": {
-        "contracts", "settings", "store", "report", "simulate", "masking", "inference", "steps", "orchestration",
+        "contracts", "settings", "store", "report", "simulate", "masking", "signals", "inference", "steps", "orchestration",
         "console",
     },
     "cli": {"contracts", "criteria", "settings", "store", "steps", "orchestration", "console"},

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
 
 from evalpipe.analysis.design import Examined
+from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
+from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
 from evalpipe.analysis.stamp import Stamp
@@ -19,6 +22,7 @@ from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference import Check
+from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 
 #: Share of sessions that may be left out, or lack a user, before the rest may not stand for all.
 LEFT_OUT_LIMIT = 0.05
@@ -41,6 +45,7 @@ def diagnostics_rows(
     criteria: Criteria,
     stamp: Stamp,
     groups: tuple[Group, ...] = (),
+    arrays: Headline | None = None,
 ) -> pl.DataFrame:
     """All checks of a window.
 
@@ -53,6 +58,7 @@ def diagnostics_rows(
         criteria: Criteria in force.
         stamp: What every row carries.
         groups: Groups of versions that can be compared where not all can.
+        arrays: The headline metric's sessions; ``None`` where nothing of them is known.
 
     Returns:
         Rows of ``analysis.diagnostics``.
@@ -65,6 +71,8 @@ def diagnostics_rows(
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
         *(_group(group) for group in groups),
+        *(_alike(arrays) if arrays else []),
+        *plan_checks(headline, examined, criteria),
     ]
     rows = pl.DataFrame(
         [
@@ -118,6 +126,20 @@ def _limited(check: str, subject: str, count: int, n: int, detail: str) -> Check
         return Check(check, subject, math.nan, LEFT_OUT_LIMIT, "unavailable", "No sessions.")
     share = count / n
     return Check(check, subject, share, LEFT_OUT_LIMIT, "suspect" if share > LEFT_OUT_LIMIT else "ok", detail)
+
+
+def _alike(arrays: Headline) -> list[Check]:
+    """How alike sessions of one user are, and what that would cost if users kept a version."""
+    sample = arrays.sample
+    has = sample.d > 0
+    user = sample.user[has].astype(np.int64)
+    icc = anova_icc(sample.y[has] / sample.d[has], user)
+    if math.isnan(icc):
+        detail = "No user has several sessions with outcomes that vary."
+        return [Check("icc", arrays.metric.name, icc, math.nan, "unavailable", detail)]
+    effect = kish_design_effect(user, icc)
+    detail = f"Correlation of outcomes of one user; a design effect of {effect:.2f} if users kept a version."
+    return [Check("icc", arrays.metric.name, icc, math.nan, "ok", detail)]
 
 
 def _group(group: Group) -> Check:

@@ -37,10 +37,12 @@ def run(plan: MaskPlan, folder: Path, *, as_json: bool, show_values: bool) -> No
         result = evaluate.evaluate(plan, loaded, lambda n: bars.advance("mask", n))
         bars.finish("mask")
     values = _texts(loaded) if show_values else {}
+    refused = [{"where": where, "why": why} for where, why in loaded.refused]
+    out = summary(plan, result, values) | {"n_rows_refused": len(refused), "rows_refused": refused}
     if as_json:
-        print(json.dumps(summary(plan, result, values), ensure_ascii=False))
+        print(json.dumps(out, ensure_ascii=False))
     else:
-        _print(summary(plan, result, values))
+        _print(out)
 
 
 def summary(plan: MaskPlan, result: Evaluation, values: dict[str, str]) -> dict[str, Any]:
@@ -142,6 +144,8 @@ def _print(out: dict[str, Any]) -> None:
         show.table(shown, title=f"by {name}")
     _list("missed", out["missed"], ("id", "start", "end", "entity", "subtype", "tier", "carrier", "value"))
     _list("harmed", out["harmed"], ("id", "part", "start", "end", "entity", "rule", "carrier", "value"))
+    if out["rows_refused"]:
+        _list("left out, since they break the layout", out["rows_refused"], ("where", "why"))
 
 
 def _cells(x: int, n: int) -> dict[str, object]:

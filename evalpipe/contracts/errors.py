@@ -182,6 +182,24 @@ ERROR_CODES = _codes(
         Exit.USAGE,
     ),
     Code(
+        "LABELS_INVALID",
+        "A file of labelled rows holds none that can be used.",
+        "Mend the lines that were named, in the layouts of docs/signal-evaluation.md.",
+        Exit.USAGE,
+    ),
+    Code(
+        "MODEL_INVALID",
+        "The weights of the borderline classifier cannot be used.",
+        "Restore data/models/borderline.npz, or make it: evalpipe signals train (docs/borderline.md).",
+        Exit.FAILED,
+    ),
+    Code(
+        "JUDGE_UNUSABLE",
+        "The judge of borderline turns is not set up, or does not answer.",
+        "Name an endpoint and a model: docs/borderline.md. What was judged before is kept.",
+        Exit.USAGE,
+    ),
+    Code(
         "NER_UNUSABLE",
         "The model of names that the setting ner names cannot be used.",
         "Install it (docs/masking.md), or take the setting out.",

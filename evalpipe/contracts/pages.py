@@ -1,6 +1,6 @@
 """Pages of the documentation that are generated from contracts; ``make docs`` writes them.
 
-Belongs here: the text of ``docs/tables.md`` and ``docs/errors.md``. A test compares the committed
+Belongs here: the text of ``docs/tables.md``, ``docs/errors.md`` and ``docs/failures.md``. A test compares the committed
 pages with what this module gives, so that they cannot fall behind.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, QUARANTINE_CODES, Exit
 from evalpipe.contracts.render import dictionary
 from evalpipe.contracts.tables import ALL
+from evalpipe.contracts.taxonomy import CATEGORIES, LAYERS, OTHER_NAMES, TAXONOMY_VERSION
 
 
 def errors_page() -> str:
@@ -34,7 +35,26 @@ def errors_page() -> str:
     return "\n".join([*out, ""])
 
 
-PAGES = {"tables.md": lambda: dictionary(ALL), "errors.md": errors_page}
+def failures_page() -> str:
+    """Categories and layers of failures, and how the names of other taxonomies map onto them."""
+    out = ["# Failures", "", "Generated from `evalpipe/contracts/taxonomy.py`; `make docs` writes it anew.", ""]
+    out += [
+        f"Version {TAXONOMY_VERSION} of the taxonomy. How a result is judged: [tool-results.md](tool-results.md).",
+        "",
+    ]
+    out += ["A layer is the category's usual one: a prior, not a verdict.", "", "| layer | meaning |", "|---|---|"]
+    out += [f"| {name} | {meaning} |" for name, meaning in LAYERS.items()]
+    out += ["", "| category | layer | meaning |", "|---|---|---|"]
+    out += [f"| `{c.name}` | {c.layer} | {c.meaning} |" for c in CATEGORIES]
+    for taxonomy, names in OTHER_NAMES.items():
+        out += ["", f"## As {taxonomy}", "", "| name | categories here |", "|---|---|"]
+        for name, categories in names.items():
+            told = ", ".join(f"`{c}`" for c in categories) if categories else "none: no single call shows it"
+            out.append(f"| {name} | {told} |")
+    return "\n".join([*out, ""])
+
+
+PAGES = {"tables.md": lambda: dictionary(ALL), "errors.md": errors_page, "failures.md": failures_page}
 
 
 def write(folder: Path) -> None:

@@ -53,6 +53,10 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("check_failure", Family.HARD, 0, 0.0, "A test, linter or build reported findings."),
     Signal("loop.retry", Family.HARD, -1, 0.4, "The same call failed in the same way three times."),
     Signal("tool_hallucination", Family.HARD, -1, 0.6, "A tool or parameter was called that does not exist."),
+    Signal("risk.destructive", Family.HARD, -1, 0.5, "An action that cannot be brought back, on a broad target."),
+    Signal("risk.history", Family.HARD, -1, 0.5, "Shared history was overwritten or deleted, such as by a forced push."),
+    Signal("risk.secrets_out", Family.HARD, -1, 0.8, "Secrets or files that hold them were sent out."),
+    Signal("risk.remote_code", Family.HARD, -1, 0.3, "Code from the network was run unseen."),
     Signal("self_fix", Family.HARD, 1, 0.2, "A failed command later succeeded without the user's help."),
     Signal("objective.success", Family.HARD, 1, 1.0, "The log states that the task was solved."),
     Signal("objective.failure", Family.HARD, -1, 1.0, "The log states that the task was not solved."),
@@ -64,35 +68,3 @@ BY_NAME = {signal.name: signal for signal in SIGNALS}
 HARD_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.HARD)
 SEMANTIC_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.SEMANTIC)
 DERIVED_SIGNALS = tuple(s.name for s in SIGNALS if s.family is Family.DERIVED)
-
-#: Layers that a failure is attributed to.
-LAYERS = ("planning", "execution", "environment", "interaction")
-
-#: Categories of command errors and check failures, with the layer that each points to first.
-CATEGORY_LAYERS: dict[str, str] = {
-    "nonexistent_tool": "planning",
-    "tool_guard": "planning",
-    "parameter_validation": "execution",
-    "edit_target_mismatch": "execution",
-    "edit_syntax_error": "execution",
-    "size_limit": "execution",
-    "path_not_found": "execution",
-    "unknown_reference": "execution",
-    "usage_or_syntax": "execution",
-    "config": "execution",
-    "http_client_error": "execution",
-    "runtime_exception": "execution",
-    "command_not_found": "environment",
-    "permission": "environment",
-    "timeout": "environment",
-    "killed": "environment",
-    "missing_dependency": "environment",
-    "auth": "environment",
-    "network": "environment",
-    "resource": "environment",
-    "test_failure": "execution",
-    "lint_findings": "execution",
-    "build_failure": "execution",
-    "refused": "interaction",
-    "interrupted": "interaction",
-}

@@ -28,7 +28,7 @@ from evalpipe.inference.power import (
     smallest_effect,
     smallest_effect_vs_mean,
 )
-from evalpipe.inference.proportions import clopper_pearson, newcombe, proportion_interval, wilson
+from evalpipe.inference.proportions import agresti_coull, clopper_pearson, newcombe, proportion_interval, wilson
 from evalpipe.inference.ratio import SampleRatio, sample_ratio
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Sample",
     "SampleRatio",
     "adjust",
+    "agresti_coull",
     "clopper_pearson",
     "compare",
     "design_checks",

@@ -8,13 +8,15 @@ values, so that secret scanners stay quiet; it vanishes before anything counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.templates import SPLIT_MARK
+
+_T = TypeVar("_T")
 
 POSITIVES, NEGATIVES, SESSIONS = "positives.jsonl", "negatives.jsonl", "sessions.jsonl"
 
@@ -53,11 +55,17 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A corpus; a file that is absent is an empty part."""
+    """A corpus; a file that is absent is an empty part.
+
+    Attributes:
+        positives, negatives, sessions: Rows of the three files.
+        refused: What was left out because it breaks the layout: place and reason, never its text.
+    """
 
     positives: tuple[Sample, ...]
     negatives: tuple[Sample, ...]
     sessions: tuple[Session, ...]
+    refused: tuple[tuple[str, str], ...] = ()
 
 
 def load(folder: Path) -> Corpus:
@@ -66,39 +74,56 @@ def load(folder: Path) -> Corpus:
     Args:
         folder: Holds at least one of the three files.
 
+    Returns:
+        The rows that keep the layout; the others are named in ``refused``.
+
     Raises:
-        EvalpipeError: ``SOURCE_NOT_FOUND`` for a missing folder, ``CORPUS_INVALID`` naming file and line.
+        EvalpipeError: ``SOURCE_NOT_FOUND`` for a missing folder, ``CORPUS_INVALID`` where no row is left.
     """
     if not folder.is_dir():
         raise EvalpipeError("SOURCE_NOT_FOUND", "the corpus folder does not exist.", where=str(folder))
     names = (POSITIVES, NEGATIVES, SESSIONS)
     if not any((folder / name).is_file() for name in names):
         raise EvalpipeError("CORPUS_INVALID", f"the folder holds none of {', '.join(names)}.", where=str(folder))
+    refused: list[tuple[str, str]] = []
     corpus = Corpus(
-        tuple(_sample(row, where) for row, where in _rows(folder / POSITIVES)),
-        tuple(_sample(row, where) for row, where in _rows(folder / NEGATIVES)),
-        tuple(_session(row, where) for row, where in _rows(folder / SESSIONS)),
+        tuple(_kept(folder / POSITIVES, _sample, refused)),
+        tuple(_kept(folder / NEGATIVES, _sample, refused)),
+        tuple(_kept(folder / SESSIONS, _session, refused)),
+        tuple(refused),
     )
     if not (corpus.positives or corpus.negatives or corpus.sessions):
-        raise EvalpipeError("CORPUS_INVALID", "the corpus holds no row.", where=str(folder))
+        where, why = refused[0] if refused else (str(folder), "the corpus holds no row.")
+        raise EvalpipeError("CORPUS_INVALID", why, where=where)
     return corpus
 
 
-def _rows(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+def _kept(path: Path, read: Callable[[dict[str, Any], str], _T], refused: list[tuple[str, str]]) -> Iterator[_T]:
+    """Rows of a file that keep the layout; one bad row costs no other."""
+    for line, where in _lines(path):
+        try:
+            yield read(_row(line, where), where)
+        except EvalpipeError as error:
+            refused.append((error.where or where, error.what))
+
+
+def _lines(path: Path) -> Iterator[tuple[bytes, str]]:
     if not path.is_file():
         return
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            where = f"{path}:{number}"
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-                raise EvalpipeError("CORPUS_INVALID", "the line is not JSON.", where=where) from None
-            if not isinstance(row, dict):
-                raise EvalpipeError("CORPUS_INVALID", "the line is not an object.", where=where)
-            yield row, where
+            if line.strip():
+                yield line, f"{path}:{number}"
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        raise EvalpipeError("CORPUS_INVALID", "the line is not JSON.", where=where) from None
+    if not isinstance(row, dict):
+        raise EvalpipeError("CORPUS_INVALID", "the line is not an object.", where=where)
+    return row
 
 
 def _session(row: dict[str, Any], where: str) -> Session:

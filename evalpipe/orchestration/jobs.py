@@ -8,6 +8,7 @@ from __future__ import annotations
 import dagster as dg
 
 from evalpipe.orchestration.assets.layers import LANDING, RETENTION
+from evalpipe.orchestration.assets.models import BORDERLINE
 from evalpipe.orchestration.assets.publication import PUBLICATION, REFUSED, REPORT
 from evalpipe.store.manifest import STEP_TABLES
 
@@ -46,6 +47,11 @@ def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]
             "retention",
             dg.AssetSelection.assets(RETENTION),
             description="Take away raw rows, text and snippets that have been kept for long enough.",
+        ),
+        dg.define_asset_job(
+            "train_borderline",
+            dg.AssetSelection.assets(BORDERLINE),
+            description="Train a classifier of borderline turns from labelled files.",
         ),
         dg.define_asset_job(
             "release_scorecard",

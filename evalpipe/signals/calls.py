@@ -20,6 +20,7 @@ RAN = ("ok", "error", "check_failure", "benign")
 _FAILED_BY_LOG = {"refused": "refused", "interrupted": "interrupted", "cascade": "cascade", "no_result": "no_result",
                   "api_error": "no_result"}  # fmt: skip
 _KEY_BYTES = 2_000
+_EXIT_LINE_CHARS = 300
 _VERDICT = {
     "row": pl.UInt32, "status": pl.String, "category": pl.String, "layer": pl.String, "confidence": pl.Float64,
     "rule_id": pl.String, "is_hidden": pl.Boolean, "exit_scope": pl.String, "start": pl.Int32, "end": pl.Int32,
@@ -55,8 +56,8 @@ def tool_calls(sessions: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
         "session_id", "seq", "turn", "text", "arguments", "output", "exit_code", "is_error", "error",
         name=pl.col("name").fill_null(""),
     ).with_row_index("row")  # fmt: skip
-    calls = _with_command(_with_class(calls))
-    calls = _with_registry(calls, sessions)
+    calls = _with_exit_code(_with_class(calls))
+    calls = _with_registry(_with_command(calls), sessions)
     # Rows are numbered from 0, so a row's number is its place.
     verdicts = _judge(calls[_suspicious(calls)])
     joined = calls.join(verdicts, on="row", how="left", maintain_order="left")
@@ -80,6 +81,21 @@ def _with_class(calls: pl.DataFrame) -> pl.DataFrame:
     # Whatever its name, a tool that gives exit codes runs commands.
     runs = (pl.col("tool") == "other") & pl.col("exit_code").is_not_null()
     return calls.with_columns(tool=pl.when(runs).then(pl.lit("shell")).otherwise("tool"))
+
+
+def _with_exit_code(calls: pl.DataFrame) -> pl.DataFrame:
+    """The exit codes that harnesses write into the text, where the log has no field for them."""
+    open_calls = calls.filter((pl.col("tool") == "shell") & pl.col("exit_code").is_null()).select("row", "output")
+    parts = open_calls.select(
+        "row",
+        head=pl.col("output").str.head(_EXIT_LINE_CHARS),
+        tail=pl.concat_str(pl.lit("\n"), pl.col("output").str.tail(_EXIT_LINE_CHARS), pl.lit("\n")),
+    )
+    rows = rulefiles.load("tools.toml")["exit_line"]
+    told = [pl.col(row["part"]).str.extract(rulefiles.to_rust(row["any"])) for row in rows]
+    read = parts.select("row", told=pl.coalesce(told).cast(pl.Int64).cast(pl.Int32, strict=False))
+    joined = calls.join(read, on="row", how="left", maintain_order="left")
+    return joined.with_columns(exit_code=pl.coalesce("exit_code", "told")).drop("told")
 
 
 def _argument(calls: pl.DataFrame, keys: list[str], name: str) -> pl.DataFrame:

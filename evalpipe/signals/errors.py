@@ -1,7 +1,8 @@
 """The error table: what the result of one tool call means.
 
 Belongs here: loading the rows of ``errors.toml`` and finding the first that holds. Does not belong
-here: the rows themselves, finding suspicious calls in bulk (``calls``), signals (``hard``).
+here: the rows themselves, why something failed (``causes``), finding suspicious calls in bulk
+(``calls``), signals (``hard``).
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evalpipe.contracts.signals import CATEGORY_LAYERS
-from evalpipe.signals import commands, rulefiles
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
+from evalpipe.signals import causes, commands, rulefiles
 
 FAILURES = frozenset({"error", "check_failure"})
+#: A row with this category asks ``causes``.
+BY_CAUSE = "cause"
+_SHELL_SPEAKERS = frozenset({"bash", "sh", "zsh", "dash", "fish"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,11 @@ class Rule:
     unless_command: re.Pattern[str] | None
     last: re.Pattern[str] | None
     any: re.Pattern[str] | None
+    also: re.Pattern[str] | None
     unless: re.Pattern[str] | None
+    is_head: bool
+    is_run: bool
+    is_speaker: bool
     examples: tuple[Mapping[str, Any], ...]
 
 
@@ -95,19 +103,23 @@ class Table:
     start_chars: int
     opening_chars: int
     prefilter: tuple[Prefilter, ...]
+    viewers: re.Pattern[str]
 
 
 @lru_cache(maxsize=1)
 def table() -> Table:
     """The shipped error table."""
     data = rulefiles.load("errors.toml")
-    macros = data["macros"]
+    macros = rulefiles.load("phrases.toml")["macros"] | data["macros"]
     prefilter = tuple(
         Prefilter(tuple(p["tools"]), p["part"], rulefiles.expand(p.get("command", ""), macros), tuple(p["words"]))
         for p in data["prefilter"]
     )
     rules = tuple(_rule(row, macros) for row in data["rule"])
-    return Table(rules, data["edge_chars"], data["start_chars"], data["opening_chars"], prefilter)
+    return Table(
+        rules, data["edge_chars"], data["start_chars"], data["opening_chars"], prefilter,
+        rulefiles.to_python(data["viewers"]),
+    )  # fmt: skip
 
 
 def _rule(row: Mapping[str, Any], macros: Mapping[str, str]) -> Rule:
@@ -130,12 +142,16 @@ def _rule(row: Mapping[str, Any], macros: Mapping[str, str]) -> Rule:
         unless_command=pattern("unless_command"),
         last=pattern("last"),
         any=pattern("any"),
+        also=pattern("also"),
         unless=pattern("unless"),
+        is_head=row.get("head", False),
+        is_run=row.get("runs", False),
+        is_speaker=row.get("speaker", False),
         examples=tuple(row["examples"]),
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _rules_for(tool: str, failed: bool, code: int | None) -> tuple[Rule, ...]:  # noqa: FBT001
     def holds(rule: Rule) -> bool:
         if tool not in rule.tools or (rule.flagged is not None and rule.flagged is not failed):
@@ -158,20 +174,37 @@ def classify(call: Call) -> Verdict:
     """
     region, shift = _region(call.output)
     failed = call.exit_code not in (None, 0) or call.is_flagged
-    command = call.command.lower()
-    line = None if call.exit_code is None else commands.parse(call.command)
+    line = commands.parse(call.command) if call.tool == "shell" else commands.NOTHING
     for rule in _rules_for(call.tool, failed, call.exit_code):
         if rule.known is not None and call.is_known is not rule.known:
             continue
-        span = _evidence(rule, command, line.last if line else "", region)
-        if span is not None:
-            scope = line.scope if line else "unknown"
-            layer = CATEGORY_LAYERS[rule.category] if rule.category else None
-            start, end = (at if at < shift[0] else at + shift[1] for at in span)
-            return Verdict(
-                rule.status, rule.category, layer, rule.confidence, rule.id, rule.is_hidden, scope, start, end
-            )  # fmt: skip
+        span = _evidence(rule, call.command, line, region)
+        if span is None:
+            continue
+        category = rule.category
+        if category == BY_CAUSE:
+            category, span = _cause(rule, region, span, call.exit_code, line)
+        layer = CATEGORY_LAYERS[category] if category else None
+        scope = "unknown" if call.exit_code is None else line.scope
+        start, end = (at if at < shift[0] else at + shift[1] for at in span)
+        return Verdict(rule.status, category, layer, rule.confidence, rule.id, rule.is_hidden, scope, start, end)
     raise rulefiles.RuleError(f"no row of the error table holds for a {call.tool} call with exit {call.exit_code}")
+
+
+def _cause(
+    rule: Rule, region: str, span: tuple[int, int], code: int | None, line: commands.CommandLine
+) -> tuple[str, tuple[int, int]]:
+    """Category of a failure and the evidence: the words that told it, else what the row had found."""
+    # A hidden failure is told by the line that gave it away before all that was printed around it.
+    if rule.is_hidden:
+        end = region.find("\n", span[1])
+        told = region[region.rfind("\n", 0, span[0]) + 1 : end if end >= 0 else None]
+        category, words = causes.cause(told, code, line.last)
+        if words is not None:
+            return category, span
+    category, words = causes.cause(region, code, line.last)
+    at = region.find(words) if words else -1
+    return category, (at, at + len(words)) if words and at >= 0 else span
 
 
 def _region(output: str) -> tuple[str, tuple[int, int]]:
@@ -185,19 +218,36 @@ def _region(output: str) -> tuple[str, tuple[int, int]]:
     return text.replace("İ", "i").lower(), shift
 
 
-def _evidence(rule: Rule, command: str, last: str, region: str) -> tuple[int, int] | None:
-    if rule.command is not None and not rule.command.search(command):
+def _evidence(rule: Rule, command: str, line: commands.CommandLine, region: str) -> tuple[int, int] | None:
+    if rule.command is not None and not any(rule.command.search(segment.text) for segment in line.segments):
         return None
-    if rule.unless_command is not None and rule.unless_command.search(command):
+    if rule.unless_command is not None and rule.unless_command.search(command.lower()):
         return None
-    if rule.last is not None and not rule.last.search(last):
+    if rule.last is not None and not rule.last.search(line.last):
         return None
+    if rule.is_run and line.segments and all(table().viewers.search(name) for name in line.programs):
+        return None
+    if rule.is_head:
+        region = region[: table().start_chars]
     if rule.unless is not None and rule.unless.search(region):
+        return None
+    if rule.also is not None and not rule.also.search(region):
         return None
     if rule.any is None:
         return _first_line(region)
+    if rule.is_speaker:
+        return _spoken(rule.any, line, region)
     found = rule.any.search(region)
     return found.span() if found else None
+
+
+def _spoken(pattern: re.Pattern[str], line: commands.CommandLine, region: str) -> tuple[int, int] | None:
+    """The first match that opens with the name of one of the command's programs."""
+    names = {name.split(" ")[0] for name in line.programs} | _SHELL_SPEAKERS
+    for found in pattern.finditer(region):
+        if found[0].partition(":")[0].rsplit("/", 1)[-1] in names:
+            return found.span()
+    return None
 
 
 def _first_line(region: str) -> tuple[int, int]:

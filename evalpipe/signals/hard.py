@@ -16,14 +16,16 @@ from typing import Any
 import polars as pl
 
 from evalpipe.contracts.render import polars_schema
-from evalpipe.contracts.signals import BY_NAME, CATEGORY_LAYERS
+from evalpipe.contracts.signals import BY_NAME
 from evalpipe.contracts.tables.signals import HARD
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import repairs, rulefiles
 from evalpipe.signals.ids import digest, window
+from evalpipe.signals.risks import risky_calls
 
 EXTRACTOR = "events"
-VERSION = "1"
+VERSION = "2"
 _SELF_FIXED_STRENGTH = 0.05
 _OUTPUT = ("session_id", "seq", "turn", "name", "exit_code", "exit_scope", "category", "layer", "confidence",
            "is_hidden", "rule_id", "target_key", "output", "start", "end")  # fmt: skip
@@ -48,6 +50,7 @@ def hard_rows(
         *_refusals(calls, chars),
         *_interrupts(steps, calls, chars),
         *_version_control(steps, calls, chars),
+        *_risks(calls, chars),
         *_objectives(sessions, steps),
     ]
     return pl.DataFrame(rows, schema=polars_schema(HARD), orient="row")
@@ -183,6 +186,16 @@ def _version_control(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> It
                 key = digest(name or "", command)
                 yield _row(row["signal"], (session, seq, turn), row["id"], text, span, chars,
                            confidence=row["confidence"], tool=name, target_key=key, field=field)  # fmt: skip
+
+
+def _risks(calls: pl.DataFrame, chars: int) -> Iterable[tuple[Any, ...]]:
+    for call, risk, span in risky_calls(calls):
+        where = (call["session_id"], call["seq"], call["turn"])
+        yield _row(
+            risk.signal, where, risk.id, call["arguments"], span, chars, confidence=risk.confidence,
+            exit_code=call["exit_code"], tool=call["name"], target_key=digest(call["name"], call["arguments"]),
+            field="arguments",
+        )  # fmt: skip
 
 
 def _objectives(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import signals as tables
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import episodes, tasks
+from evalpipe.signals.borderline.candidates import borderline_rows
 from evalpipe.signals.calls import tool_calls
 from evalpipe.signals.features import session_features
 from evalpipe.signals.hard import hard_rows
@@ -54,6 +55,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     steps = steps.sort("session_id", "seq")
     turns = human_turns(steps)
     found = semantic_rows(turns, extraction)
+    likely = borderline_rows(turns, found, extraction.snippet_chars)
     sure = pl.col("confidence") >= extraction.min_confidence
     turns = with_roles(turns, found.filter(sure))
     found = pl.concat([found, structural_rows(turns, found.filter(sure), extraction.snippet_chars)])
@@ -61,13 +63,14 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     hard = hard_rows(sessions, steps, calls, extraction)
     by_turn = tasks.with_task_ids(tasks.task_turns(sessions, steps, turns))
     found, hard = tasks.assign(found, by_turn), tasks.assign(hard, by_turn)
+    likely = tasks.assign(likely, by_turn)
     semantic, counted = found.filter(sure), hard.filter(sure)
     runs = episodes.episodes(turns, steps, semantic)
     first = episodes.first_time(turns, by_turn, counted)
     return SignalsPart(
         hard=_table(tables.HARD, hard),
         semantic=_table(tables.SEMANTIC, semantic),
-        candidates=_table(tables.CANDIDATES, found.filter(~sure)),
+        candidates=_table(tables.CANDIDATES, pl.concat([found.filter(~sure), likely])),
         derived=_table(
             tables.DERIVED, episodes.derived_rows(runs, first, by_turn.select("session_id", "turn", "task_id"))
         ),

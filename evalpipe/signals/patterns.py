@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from evalpipe.signals import rulefiles
-from evalpipe.signals.text import BODY_CHARS, HEAD_CHARS
+from evalpipe.signals.text import BODY_CHARS, HEAD_CHARS, fold
 
 ZONES: dict[str, int | None] = {"head": HEAD_CHARS, "body": BODY_CHARS, "whole": None}
 #: What a pattern may ask of the moment at which the turn was written.
@@ -74,7 +74,7 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
     macros = {**shared.get("macros", {}), **data.get("macros", {})}
 
     def alternation(texts: list[str]) -> str:
-        return rulefiles.any_of([rulefiles.expand(text, macros) for text in texts])
+        return rulefiles.any_of([folded(rulefiles.expand(text, macros)) for text in texts])
 
     return [
         Pattern(
@@ -86,7 +86,7 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
             unless=alternation(row.get("unless", [])),
             near=alternation([*data.get("unless_near", []), *row.get("unless_near", [])]),
             max_chars=row.get("max_chars", data.get("max_chars", 0)),
-            after=rulefiles.any_of(shared["words"][row["unless_after"]["words"]]) if "unless_after" in row else "",
+            after=alternation(shared["words"][row["unless_after"]["words"]]) if "unless_after" in row else "",
             within=row.get("unless_after", {}).get("within", 0),
             context=tuple(sorted(row.get("context", {}).items())),
             confidence=row["confidence"],
@@ -95,6 +95,11 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
         )
         for row in data["pattern"]
     ]  # fmt: skip
+
+
+def folded(pattern: str) -> str:
+    """The pattern with its letters folded as those of the text are: it may be written in any script's usual form."""
+    return "".join(char if char.isascii() or not char.isalpha() else fold(char) for char in pattern)
 
 
 @lru_cache(maxsize=4096)

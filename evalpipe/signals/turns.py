@@ -26,7 +26,7 @@ def human_turns(steps: pl.DataFrame) -> pl.DataFrame:
         lang, has_agent`` (an agent or a tool acted on an
         earlier turn), ``prev_turn_seq``, ``prev_agent_seq``
         (agent message since the previous turn, null if none), ``prev_agent_question``,
-        ``agent_claimed_done``.
+        ``agent_claimed_done``, ``agent_tail`` (folded).
     """
     is_main = pl.col("parent_id").is_null()
     is_turn = is_main & (pl.col("kind") == "user") & pl.col("origin").is_in(HUMAN)
@@ -62,7 +62,7 @@ def closing_agent_flags(steps: pl.DataFrame) -> pl.DataFrame:
     """Flags of the agent's last message of a session, where it came after the last turn.
 
     Returns:
-        One row a session that ends so: ``session_id, prev_agent_question, agent_claimed_done``.
+        One row a session that ends so: ``session_id, prev_agent_question, agent_claimed_done, agent_tail``.
     """
     main = steps.filter(pl.col("parent_id").is_null())
     is_turn = (pl.col("kind") == "user") & pl.col("origin").is_in(HUMAN)

@@ -45,9 +45,9 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "4",
+    "signals": "5",
     "outcomes": "5",
-    "analysis": "4",
+    "analysis": "5",
     "scorecard": "1",
 }
 

@@ -42,7 +42,19 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "signals.session_usage",
     ),
     "outcomes": ("signals.session_outcomes", "signals.routing_arms"),
-    "analysis": ("analysis.net_improvement", "analysis.pairs", "analysis.strata", "analysis.diagnostics"),
+    "analysis": (
+        "analysis.net_improvement",
+        "analysis.pairs",
+        "analysis.strata",
+        "analysis.diagnostics",
+        "analysis.estimators",
+        "analysis.sensitivity",
+        "analysis.durations",
+        "analysis.nights",
+        "analysis.movement",
+        "analysis.attempts",
+        "analysis.paired_tasks",
+    ),
     "scorecard": ("analysis.scorecard",),
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from evalpipe.simulate import Spec, Truth, simulate
+from evalpipe_tests.end_to_end import preloaded
 
 START = date(2026, 1, 5)
 DAYS = 4
@@ -39,10 +40,7 @@ class Cli:
         )  # fmt: skip
 
     def __call__(self, *args: str | Path, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "evalpipe.cli", *map(str, args)],
-            cwd=self.folder, env=self.environ(), text=True, capture_output=True, check=False, timeout=300,
-        )  # fmt: skip
+        done = preloaded.call([str(arg) for arg in args], self.folder, self.environ())
         if expect is not None:
             assert done.returncode == expect, f"{args}\n{done.stdout}\n{done.stderr}"
         return done

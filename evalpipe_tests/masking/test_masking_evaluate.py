@@ -89,6 +89,16 @@ def test_an_ill_formed_corpus_is_refused_by_line(tmp_path: Path, content: str, w
     assert not content or caught.value.where.endswith("positives.jsonl:1")
 
 
+def test_one_bad_row_costs_no_other_and_is_named(tmp_path: Path) -> None:
+    good = '{"id": "a", "text": "abc", "spans": [{"start": 0, "end": 2, "type": "X"}]}'
+    empty_span = '{"id": "b", "text": "abc", "spans": [{"start": 2, "end": 2, "type": "X"}]}'
+    (tmp_path / "positives.jsonl").write_text(f"{good}\n{empty_span}\nabc\n{good}\n", "utf-8")
+    loaded = corpus.load(tmp_path)
+    assert [sample.id for sample in loaded.positives] == ["a", "a"]
+    assert [where.rpartition(":")[2] for where, _ in loaded.refused] == ["2", "3"]
+    assert "abc" not in loaded.refused[1][1]
+
+
 def test_sessions_need_turns_and_a_folder_needs_a_file(tmp_path: Path) -> None:
     with pytest.raises(EvalpipeError, match="holds none of"):
         corpus.load(tmp_path)

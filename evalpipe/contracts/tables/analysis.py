@@ -15,7 +15,8 @@ VERDICTS = ("pass", "fail", "inconclusive")
 DESIGNS = ("randomized_session", "randomized_user", "observational")
 
 
-def _stamp() -> tuple[Column, ...]:
+def stamp_columns() -> tuple[Column, ...]:
+    """Columns that lead every table made from one window under one criteria."""
     return (
         Column("as_of", DATE, "Day whose trailing window is scored.", nullable=False, key=True),
         Column("window_name", S, "Window: a number of days such as 28d, or all.", nullable=False, key=True),
@@ -35,7 +36,7 @@ NET_IMPROVEMENT = Table(
     meaning="Each version's shift against the named reference, with intervals, ranks and status.",
     sort=("as_of", "window_name", "measurement", "metric", "slice", "version"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("slice", S, "'all', scenario=NAME (or task_type=NAME and the like), or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
         Column("version", S, "Agent version, as criteria compare them.", nullable=False, key=True),
@@ -82,7 +83,7 @@ PAIRS = Table(
     meaning="Differences between versions and whether the order of the two is established.",
     sort=("as_of", "window_name", "measurement", "metric", "slice", "version", "other"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("slice", S, "'all', scenario=NAME (or task_type=NAME and the like), or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
         Column("version", S, "First version.", nullable=False, key=True),
@@ -105,7 +106,7 @@ STRATA = Table(
     meaning="Cell means and weights behind the headline estimate, and which strata were dropped.",
     sort=("as_of", "window_name", "measurement", "metric", "stratum", "version"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("stratum", S, "Stratum label.", nullable=False, key=True),
         Column("version", S, "Version.", nullable=False, key=True),
@@ -126,7 +127,7 @@ DIAGNOSTICS = Table(
     meaning="Checks behind the causal label, each with its value, limit and verdict; passed ones are shown too.",
     sort=("as_of", "window_name", "measurement", "check_name", "subject"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("check_name", S, "Check.", nullable=False, key=True),
         Column("subject", S, "What it was made on.", nullable=False, key=True),
         Column("value", F64, "Value."),
@@ -145,7 +146,7 @@ GATES = Table(
     columns=(
         Column("decision_id", S, "Digest of everything the decision was made from.", nullable=False, key=True),
         Column("criterion", S, "Name of the criterion in the criteria file.", nullable=False, key=True),
-        *_stamp(),
+        *stamp_columns(),
         Column("decided_on", DATE, "As-of day of the analysis it was decided on.", nullable=False),
         Column("candidate", S, "Version that may ship.", nullable=False),
         Column("baseline", S, "Version it is compared with.", nullable=False),

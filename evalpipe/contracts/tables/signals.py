@@ -5,7 +5,8 @@ Hard and semantic rows never share a table, so that an analysis can be made with
 
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.model import Column, Kind, Sensitivity, Table, Timing
-from evalpipe.contracts.signals import HARD_SIGNALS, LAYERS, SEMANTIC_SIGNALS
+from evalpipe.contracts.signals import HARD_SIGNALS, SEMANTIC_SIGNALS
+from evalpipe.contracts.taxonomy import LAYERS
 
 S, B, I32, I64, F64, TS, DATE, LIST = (
     Kind.STR, Kind.BOOL, Kind.I32, Kind.I64, Kind.F64, Kind.TIMESTAMP, Kind.DATE, Kind.STR_LIST,
@@ -50,7 +51,7 @@ HARD = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the rule.", nullable=False, low=0.0, high=1.0),
         Column("category", S, "Kind of failure, such as path_not_found."),
-        Column("layer", S, "Layer that the failure is attributed to.", values=LAYERS),
+        Column("layer", S, "Layer that the failure is attributed to.", values=tuple(LAYERS)),
         Column("exit_code", I32, "Exit code, where known."),
         Column("exit_scope", S, "What the exit code speaks of.", values=("program", "last_of_chain", "masked", "unknown")),
         Column("is_hidden", B, "Whether the failure does not show in the exit code.", nullable=False),
@@ -76,11 +77,13 @@ SEMANTIC = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the pattern.", nullable=False, low=0.0, high=1.0),
         Column("lang", S, "Language of the turn.", nullable=False),
-        Column("method", S, "How it was found.", nullable=False, values=("rule",)),
+        Column("method", S, "How it was found: by a rule, or by the borderline classifier, which makes candidates only.", nullable=False, values=("rule", "model")),
         Column("pattern_id", S, "Pattern that fired.", nullable=False),
         Column("prev_turn_seq", I32, "Step of the previous human message."),
         Column("target", S, "What the turn speaks of, where it can be read."),
         *_how(),
+        Column("probability", F64, "Calibrated probability of the classifier; null for a rule.", low=0.0, high=1.0),
+        Column("model_version", S, "Digest of the classifier's weights; null for a rule."),
     ),
 )  # fmt: skip
 
@@ -88,7 +91,7 @@ CANDIDATES = Table(
     layer="signals",
     name="candidates",
     grain="one row a borderline observation",
-    meaning="Borderline rows for review only; no outcome reads them.",
+    meaning="Borderline rows for review only, of unsure rules and of the classifier where no rule fires; nothing that counts reads them.",
     sort=SEMANTIC.sort,
     columns=SEMANTIC.columns,
 )
