@@ -34,6 +34,8 @@ class Pattern:
         unless: Alternation that vetoes the pattern anywhere in the zone; may be empty.
         near: The same, but only in the sentence of the match (``unless_near`` of the pattern, and of its
             file, which holds for all patterns in it); may be empty.
+        max_chars: Longest prose that it reads; 0 for any. A state named in the middle of a long message
+            is more often part of a description than a report.
         after: Words that undo the match when they follow within ``within`` characters; may be empty.
         context: Flag -> value that it must have.
         confidence: Estimated precision.
@@ -47,6 +49,7 @@ class Pattern:
     any: str
     unless: str
     near: str
+    max_chars: int
     after: str
     within: int
     context: tuple[tuple[str, bool], ...]
@@ -82,6 +85,7 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
             any=alternation(row["any"]),
             unless=alternation(row.get("unless", [])),
             near=alternation([*data.get("unless_near", []), *row.get("unless_near", [])]),
+            max_chars=row.get("max_chars", data.get("max_chars", 0)),
             after=alternation(shared["words"][row["unless_after"]["words"]]) if "unless_after" in row else "",
             within=row.get("unless_after", {}).get("within", 0),
             context=tuple(sorted(row.get("context", {}).items())),
@@ -136,11 +140,13 @@ def find(turns: pl.DataFrame, languages: tuple[str, ...]) -> pl.DataFrame:
 def _evaluate(turns: pl.DataFrame, zone: str, rules: list[tuple[int, Pattern]]) -> pl.DataFrame:
     # One automaton a pattern: the alternation of all of them overflows the engine's cache of states
     # and is twenty times slower than running them one after the other.
-    near = turns.select("row", *CONTEXT_FLAGS, zone=_zone_column(zone))
+    near = turns.select("row", *CONTEXT_FLAGS, zone=_zone_column(zone), chars=pl.col("prose").str.len_chars())
     fired = near.select(pl.col("zone").str.contains(rulefiles.to_rust(p.any)).alias(f"{i}") for i, p in rules)
     hits = []
     for i, p in rules:
         mine = near[fired[f"{i}"].arg_true()]
+        if p.max_chars:
+            mine = mine.filter(pl.col("chars") <= p.max_chars)
         if p.unless:
             mine = mine.filter(~pl.col("zone").str.contains(rulefiles.to_rust(p.unless)))
         for flag, value in p.context:

@@ -117,3 +117,14 @@ def test_examples_of_roles() -> None:
         no = text.prose_column(pl.Series(data["examples"][f"not_{name}"]))["prose"]
         assert yes.str.contains(regex).all(), name
         assert not no.str.contains(regex).any(), name
+
+
+def test_the_coverage_page_counts_the_patterns() -> None:
+    page = (rulefiles.patterns_dir().parents[1] / "docs" / "signal-coverage.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:5]] for line in page.splitlines() if line.startswith("| ")]
+    told = {(lang, signal): (int(n), int(examples)) for lang, signal, n, examples in rows[1:] if n}
+    counted: dict[tuple[str, str], tuple[int, int]] = {}
+    for p in PATTERNS:
+        n, examples = counted.get((p.lang, p.signal), (0, 0))
+        counted[p.lang, p.signal] = (n + 1, examples + len(p.match) + len(p.no_match))
+    assert told == counted
