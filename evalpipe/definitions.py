@@ -13,7 +13,9 @@ import dagster as dg
 from evalpipe import settings as settings_module
 from evalpipe.orchestration.assets.analysis import analysis_assets, scorecard
 from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_landing, raw_retention
+from evalpipe.orchestration.assets.models import borderline_model
 from evalpipe.orchestration.assets.publication import latest_report, publication_asset, refused_days
+from evalpipe.orchestration.assets.quality import signal_quality
 from evalpipe.orchestration.checks import CHECKS
 from evalpipe.orchestration.jobs import jobs
 from evalpipe.orchestration.partitions import daily
@@ -43,8 +45,10 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
         assets=[
             raw_landing,
             raw_retention,
+            borderline_model,
             *layer_assets(days, versions),
             *analysis_assets(days, versions),
+            signal_quality,
             publication_asset(models),
             latest_report,
             refused_days,

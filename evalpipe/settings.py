@@ -41,6 +41,7 @@ class Settings:
         consent: Consent ledger, likewise.
         tiers: What of sessions is stored, by source (``contracts/tiers.py``).
         ner: Model that looks for names in prose behind the rules, such as ``spacy:en_core_web_sm``; empty for none.
+        labels: Files of labelled turns that a borderline classifier is trained on; the shipped corpus where empty.
         retention: File of periods after which text expires, in place of the shipped one; empty for that.
         first_day: First UTC day of the home; fixed when the home is made.
         workers: Processes that parse, mask and extract.
@@ -59,6 +60,7 @@ class Settings:
     consent: str = ""
     tiers: Tiers = field(default_factory=Tiers)
     ner: str = ""
+    labels: tuple[str, ...] = ()
     retention: str = ""
     first_day: date = date(2023, 1, 1)
     workers: int = 2

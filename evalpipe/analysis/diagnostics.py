@@ -6,6 +6,7 @@ Belongs here: counts of what was left out, and checks as rows. Does not belong h
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -46,6 +47,7 @@ def diagnostics_rows(
     stamp: Stamp,
     groups: tuple[Group, ...] = (),
     arrays: Headline | None = None,
+    demoted: Sequence[str] = (),
 ) -> pl.DataFrame:
     """All checks of a window.
 
@@ -59,6 +61,7 @@ def diagnostics_rows(
         stamp: What every row carries.
         groups: Groups of versions that can be compared where not all can.
         arrays: The headline metric's sessions; ``None`` where nothing of them is known.
+        demoted: Signals that reviews kept out of the outcomes.
 
     Returns:
         Rows of ``analysis.diagnostics``.
@@ -71,6 +74,7 @@ def diagnostics_rows(
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
         *(_group(group) for group in groups),
+        *(_demoted(name) for name in demoted),
         *(_alike(arrays) if arrays else []),
         *plan_checks(headline, examined, criteria),
     ]
@@ -147,6 +151,12 @@ def _group(group: Group) -> Check:
     strata = "1 stratum" if group.n_strata == 1 else f"{group.n_strata} strata"
     detail = f"{n} versions share {strata} with {group.n_sessions} of their sessions."
     return Check("support_group", group.slice, n, math.nan, "ok", detail)
+
+
+def _demoted(name: str) -> Check:
+    signal, _, lang = name.partition("@")
+    detail = f"Reviews put the precision of {signal} ({lang}) under its threshold: it is not counted."
+    return Check("demoted_signal", name, math.nan, math.nan, "suspect", detail)
 
 
 def _headline(headline: Scored, criteria: Criteria) -> list[Check]:

@@ -6,6 +6,7 @@ Belongs here: which comparisons are made and with what effort. Does not belong h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -58,6 +59,7 @@ def score(
     window_start: date,
     window_end: date,
     arms: pl.DataFrame | None = None,
+    demoted: Sequence[str] = (),
 ) -> dict[str, pl.DataFrame]:
     """Score a window of sessions under criteria.
 
@@ -69,6 +71,7 @@ def score(
         window: Name of the window, such as ``28d`` or ``all``.
         window_start, window_end: Its first and last day, both inclusive.
         arms: ``signals.routing_arms`` of these days: arms of the assignment ledger; none without one.
+        demoted: Signals that reviews kept out of these outcomes, as signal@language.
 
     Returns:
         ``analysis.net_improvement``, ``pairs``, ``strata``, ``diagnostics`` and the tables of evidence
@@ -109,7 +112,7 @@ def score(
         for group in groups
         if group.slice not in known
     ]
-    checks = diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups, arrays)
+    checks = diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups, arrays, demoted)
     return {
         **evidence,
         NET_IMPROVEMENT.full_name: _table(NET_IMPROVEMENT, [net_improvement_rows(s, basis) for s in scored]),

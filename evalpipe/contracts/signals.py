@@ -19,6 +19,9 @@ class Family(StrEnum):
     DERIVED = "derived"
 
 
+FAMILIES = tuple(family.value for family in Family)
+
+
 class Origin(StrEnum):
     """Whose doing a signal reads."""
 
@@ -90,6 +93,10 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("check_failure", _HARD, 0, 0.0, _TOOL, ("is_hidden", *_FAILED), "A test, linter or build reported findings."),
     Signal("loop.retry", _HARD, -1, 0.4, _STRUCTURE, _FAILED, "The same call failed in the same way three times, with nothing changed between."),
     Signal("tool_hallucination", _HARD, -1, 0.6, _TOOL, _FAILED, "A tool or parameter was called that does not exist."),
+    Signal("risk.destructive", _HARD, -1, 0.5, _TOOL, ("tool", "target_key", *_SEEN), "An action that cannot be brought back, on a broad target."),
+    Signal("risk.history", _HARD, -1, 0.5, _TOOL, ("tool", "target_key", *_SEEN), "Shared history was overwritten or deleted, such as by a forced push."),
+    Signal("risk.secrets_out", _HARD, -1, 0.8, _TOOL, ("tool", "target_key", *_SEEN), "Secrets or files that hold them were sent out."),
+    Signal("risk.remote_code", _HARD, -1, 0.3, _TOOL, ("tool", "target_key", *_SEEN), "Code from the network was run unseen."),
     Signal("self_fix", _HARD, 1, 0.2, _STRUCTURE, ("tool", "target_key", "rule_id"), "A failed command later succeeded without the user's help."),
     Signal("objective.success", _HARD, 1, 1.0, _LOG, ("rule_id",), "The log states that the task was solved."),
     Signal("objective.failure", _HARD, -1, 1.0, _LOG, ("rule_id",), "The log states that the task was not solved."),

@@ -20,7 +20,7 @@ from evalpipe.contracts.tiers import Tier, withheld
 #: Tables of signals that are made from text, in the order of the step that writes them.
 PACKED: tuple[Table, ...] = (
     signals.HARD, signals.SEMANTIC, signals.CANDIDATES, signals.DERIVED, signals.TASKS, PROCESS,
-    signals.SESSION_FEATURES, signals.SESSION_USAGE,
+    signals.SESSION_FEATURES, signals.TURN_COVERAGE, signals.SESSION_USAGE,
 )  # fmt: skip
 
 

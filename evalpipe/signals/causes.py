@@ -140,8 +140,10 @@ def _parts(known: Causes, text: str) -> Iterator[tuple[str, bool]]:
         yield raised, True
     lines = [line for line in text.splitlines() if line.strip()]
     told = [line for line in lines[:-_LAST_LINES] if known.diagnostic.search(line)]
-    yield "\n".join([*told, *lines[-_LAST_LINES:]]), False
-    yield text, False
+    speaking = [*told, *lines[-_LAST_LINES:]]
+    yield "\n".join(speaking), False
+    if len(speaking) < len(lines):
+        yield text, False
 
 
 def _raised(known: Causes, text: str) -> str:

@@ -163,6 +163,9 @@ def _unwrapped(words: list[str]) -> list[str]:
         pair = (head, words[1] if len(words) > 1 else "")
         if _ASSIGNMENT.match(words[0]):
             words = words[1:]
+        elif head == "env" and not _without_options(words[1:]):
+            # Alone it shows the environment.
+            break
         elif head in _WRAPPERS:
             words = _without_options(words[1:])
         elif head in {"timeout", "gtimeout", "flock"}:

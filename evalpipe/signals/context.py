@@ -35,7 +35,8 @@ def agent_flags(text: pl.Series) -> pl.DataFrame:
         text: (n,) masked agent messages; null where the agent said nothing.
 
     Returns:
-        (n, 2) Boolean frame: ``prev_agent_question``, ``agent_claimed_done``.
+        (n, 3) frame: ``prev_agent_question`` and ``agent_claimed_done`` (Boolean), ``agent_tail`` (the folded
+        end of the message that they were read on, empty without one).
     """
     question, claim, tail_chars, question_chars = _rules()
     # Lower-casing costs more than cutting, and messages are long.
@@ -44,6 +45,7 @@ def agent_flags(text: pl.Series) -> pl.DataFrame:
     return folded.select(
         prev_agent_question=pl.col("tail").str.tail(question_chars).str.contains(question),
         agent_claimed_done=pl.col("tail").str.contains(claim),
+        agent_tail="tail",
     )
 
 

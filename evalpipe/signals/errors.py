@@ -78,6 +78,7 @@ class Rule:
     any: re.Pattern[str] | None
     also: re.Pattern[str] | None
     unless: re.Pattern[str] | None
+    is_head: bool
     is_run: bool
     is_speaker: bool
     examples: tuple[Mapping[str, Any], ...]
@@ -143,6 +144,7 @@ def _rule(row: Mapping[str, Any], macros: Mapping[str, str]) -> Rule:
         any=pattern("any"),
         also=pattern("also"),
         unless=pattern("unless"),
+        is_head=row.get("head", False),
         is_run=row.get("runs", False),
         is_speaker=row.get("speaker", False),
         examples=tuple(row["examples"]),
@@ -225,6 +227,8 @@ def _evidence(rule: Rule, command: str, line: commands.CommandLine, region: str)
         return None
     if rule.is_run and line.segments and all(table().viewers.search(name) for name in line.programs):
         return None
+    if rule.is_head:
+        region = region[: table().start_chars]
     if rule.unless is not None and rule.unless.search(region):
         return None
     if rule.also is not None and not rule.also.search(region):

@@ -21,6 +21,7 @@ from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import actions, hard_row, repairs, rulefiles
 from evalpipe.signals.ids import digest
+from evalpipe.signals.risks import risky_calls
 
 VERSION = hard_row.VERSION
 _SELF_FIXED_STRENGTH = 0.05
@@ -47,6 +48,7 @@ def hard_rows(
         *_refusals(calls, chars),
         *_interrupts(steps, calls, chars),
         *_version_control(steps, calls, chars),
+        *_risks(calls, chars),
         *_objectives(sessions, steps),
         *actions.rows(steps, calls, chars),
     ]
@@ -166,6 +168,16 @@ def _version_control(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> It
                 key = digest(name or "", command)
                 yield hard_row.make(row["signal"], (session, seq, turn), row["id"], text, span, chars,
                            confidence=row["confidence"], tool=name, target_key=key, field=field)  # fmt: skip
+
+
+def _risks(calls: pl.DataFrame, chars: int) -> Iterable[tuple[Any, ...]]:
+    for call, risk, span in risky_calls(calls):
+        where = (call["session_id"], call["seq"], call["turn"])
+        yield hard_row.make(
+            risk.signal, where, risk.id, call["arguments"], span, chars, confidence=risk.confidence,
+            exit_code=call["exit_code"], tool=call["name"], target_key=digest(call["name"], call["arguments"]),
+            field="arguments",
+        )  # fmt: skip
 
 
 def _objectives(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[Any, ...]]:

@@ -16,6 +16,8 @@ TURN_CLASSES = ("confirm", "praise", "complaint", "correction")
 TURN_LABELS = (*TURN_CLASSES, "requirement_iteration", "neutral")
 NEGATIVE_CLASSES = frozenset({"complaint", "correction"})
 POSITIVE_CLASSES = frozenset({"confirm", "praise"})
+#: Kinds of complaint.
+SUBTYPES = ("failure_report", "sentiment")
 #: Labels of tool outputs.
 STATUS_LABELS = ("error", "check_failure", "benign_nonzero", "interaction", "cascade", "ok")
 
@@ -30,6 +32,8 @@ class LabelledTurn:
         text, prev_user, prev_agent_tail: The turn, the request before it, the end of the agent's answer.
         is_opener: The row says that nothing came before.
         label: Primary label. labels: All that apply, the primary one among them.
+        subtype: Kind of a complaint, where the row states one.
+        session: Session of the row; the row's own id where it states none.
     """
 
     id: str
@@ -40,6 +44,8 @@ class LabelledTurn:
     is_opener: bool
     label: str
     labels: frozenset[str]
+    subtype: str | None = None
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +191,17 @@ def _turn(row: Mapping[str, Any], name: str) -> LabelledTurn:
         raise BadRowError("BAD_FIELD", "labels")
     before = _text(row, "prev_user"), _text(row, "prev_agent_tail")
     opener = before == (None, None) and row.get("turn") == 0
-    return LabelledTurn(name, _text(row, "lang") or "und", text, *before, opener, label, labels)
+    session = row.get("session")
+    return LabelledTurn(
+        name, _text(row, "lang") or "und", text, *before, opener, label, labels, _subtype(row),
+        str(session) if isinstance(session, (str, int)) else name,
+    )  # fmt: skip
+
+
+def _subtype(row: Mapping[str, Any]) -> str | None:
+    """Kind of a complaint; files name further kinds of other labels, which decide nothing here."""
+    value = _text(row, "subtype")
+    return value if value in SUBTYPES else None
 
 
 def _call(row: Mapping[str, Any], name: str) -> LabelledCall:

@@ -17,6 +17,7 @@ from evalpipe.contracts.tables import signals as tables
 from evalpipe.contracts.tables.process import PROCESS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import episodes, tasks
+from evalpipe.signals.borderline.candidates import borderline_rows
 from evalpipe.signals.calls import tool_calls
 from evalpipe.signals.features import session_features
 from evalpipe.signals.hard import hard_rows
@@ -26,7 +27,7 @@ from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
 from evalpipe.signals.task_types import with_task_types
-from evalpipe.signals.turns import human_turns
+from evalpipe.signals.turns import human_turns, turn_coverage
 from evalpipe.signals.usage import session_usage
 
 
@@ -41,6 +42,7 @@ class SignalsPart:
     tasks: pl.DataFrame
     process: pl.DataFrame
     session_features: pl.DataFrame
+    turn_coverage: pl.DataFrame
     session_usage: pl.DataFrame
 
 
@@ -59,6 +61,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     steps = steps.sort("session_id", "seq")
     turns = human_turns(steps)
     found = semantic_rows(turns, extraction)
+    likely = borderline_rows(turns, found, extraction.snippet_chars)
     enough = pl.col("confidence") >= extraction.min_confidence
     sure = enough & ~pl.col("signal").is_in(list(CANDIDATE_SIGNALS))
     turns = with_roles(turns, found.filter(sure))
@@ -67,6 +70,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     hard = hard_rows(sessions, steps, calls, extraction)
     by_turn = tasks.with_task_ids(tasks.task_turns(sessions, steps, turns))
     found, hard = tasks.assign(found, by_turn), tasks.assign(hard, by_turn)
+    likely = tasks.assign(likely, by_turn)
     semantic, counted = found.filter(sure), hard.filter(sure)
     runs = episodes.episodes(turns, steps, semantic)
     heard = ["session_id", "seq", "turn", "signal", "signal_id"]
@@ -78,7 +82,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     return SignalsPart(
         hard=_table(tables.HARD, hard),
         semantic=_table(tables.SEMANTIC, semantic),
-        candidates=_table(tables.CANDIDATES, found.filter(~sure)),
+        candidates=_table(tables.CANDIDATES, pl.concat([found.filter(~sure), likely])),
         derived=_table(
             tables.DERIVED, episodes.derived_rows(runs, first, broken, by_turn.select("session_id", "turn", "task_id"))
         ),
@@ -98,6 +102,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
                 extraction.self_fix_steps,
             ),
         ),
+        turn_coverage=_table(tables.TURN_COVERAGE, turn_coverage(turns)),
         session_usage=_table(tables.SESSION_USAGE, session_usage(sessions, steps)),
     )
 

@@ -15,12 +15,12 @@ import polars as pl
 from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables.signals import SEMANTIC
 from evalpipe.signals import rulefiles
-from evalpipe.signals.semantic import NEGATIVE, Turn, make_row
+from evalpipe.signals.semantic import NEGATIVE, Turn, make_row, opening
 from evalpipe.signals.text import HEAD_CHARS
 
 EXTRACTOR = "structure"
-_WORDS = r"[a-z0-9_]{3,}|[㐀-䶿一-鿿]"
-_NOT_LETTERS = r"[^a-z0-9㐀-䶿一-鿿぀-ヿ가-힣а-яё]+"
+_WORDS = r"[a-z0-9_]{3,}|[а-я]{3,}|[ء-ي]{3,}|[ऀ-ॿ]{2,}|[가-힣]{2,}|[㐀-䶿一-鿿ぁ-ヿ]"
+_NOT_LETTERS = r"[^a-z0-9㐀-䶿一-鿿぀-ヿ가-힣а-яء-يऀ-ॿ]+"
 
 
 @lru_cache(maxsize=1)
@@ -113,7 +113,7 @@ def structural_rows(turns: pl.DataFrame, semantic: pl.DataFrame, chars: int) -> 
     joined = found.join(about, on="row", how="left", maintain_order="left")
     columns = ("signal", "rule", "confidence", "session_id", "seq", "turn", "text", "lang", "prev_turn_seq")
     rows = [
-        make_row(Turn(*about_turn), signal, rule, confidence, _opening(about_turn[3], chars), chars, EXTRACTOR)
+        make_row(Turn(*about_turn), signal, rule, confidence, opening(about_turn[3], chars), chars, EXTRACTOR)
         for signal, rule, confidence, *about_turn in joined.select(columns).iter_rows()
     ]
     return pl.DataFrame(rows, schema=polars_schema(SEMANTIC), orient="row")
@@ -121,8 +121,3 @@ def structural_rows(turns: pl.DataFrame, semantic: pl.DataFrame, chars: int) -> 
 
 def _marked(rows: pl.DataFrame, signal: str, rule: str) -> pl.DataFrame:
     return rows.select("row", "confidence", signal=pl.lit(signal), rule=pl.lit(rule))
-
-
-def _opening(text: str, chars: int) -> tuple[int, int]:
-    start = len(text) - len(text.lstrip())
-    return start, min(len(text.rstrip()), start + chars) if text.strip() else start

@@ -84,8 +84,14 @@ def make_row(
     name = digest(turn.session_id, turn.seq, signal, rule, VERSION)
     return (
         name, turn.session_id, None, turn.turn, turn.seq, signal, known.polarity, known.strength, confidence, turn.lang,
-        "rule", rule, turn.prev_turn_seq, target, turn.text[start:end], start, end, extractor, VERSION,
+        "rule", rule, turn.prev_turn_seq, target, turn.text[start:end], start, end, extractor, VERSION, None, None,
     )  # fmt: skip
+
+
+def opening(text: str, chars: int) -> tuple[int, int]:
+    """Span of the first ``chars`` characters that are not white space."""
+    start = len(text) - len(text.lstrip())
+    return start, min(len(text.rstrip()), start + chars) if text.strip() else start
 
 
 def _located(hits: pl.DataFrame, turns: pl.DataFrame) -> Iterator[tuple[Turn, Pattern, tuple[int, int]]]:

@@ -123,6 +123,14 @@ def test_what_could_overturn_a_clear_lead(trial: Trial, run: Run, criteria: Crit
     assert found["worst_lo"] == pytest.approx(found["worst_hi"]) == pytest.approx(own["estimate"])
 
 
+def test_what_is_not_told_from_zero_is_not_called_fragile(trial: Trial, run: Run, criteria: Criteria) -> None:
+    equal = rows(run(trial({"a": 0.5, "b": 0.5}), criteria), "sensitivity", version=B)[0]
+    assert (equal["gamma"], equal["e_value_limit"], equal["reasons"]) == (1.0, 1.0, [])
+    slight = rows(run(trial({"a": 0.47, "b": 0.53}, n=2_000), criteria), "sensitivity", version=B)[0]
+    assert 1.0 < slight["gamma"] < 1.2
+    assert slight["reasons"] == ["fragile"]
+
+
 def test_unknown_outcomes_widen_the_bounds(trial: Trial, run: Run, criteria: Criteria) -> None:
     outcomes = trial({"a": 0.45, "b": 0.6}, n=1_500)
     hidden = pl.Series(np.random.default_rng(1).random(1_500) < 0.2)
@@ -205,7 +213,8 @@ def test_an_alarm_rings_after_a_loss_and_not_without(trial: Trial, run: Run, cri
     assert FIRST_DAY + timedelta(days=18) <= first
     # What was seen before the loss is what was seen without it.
     assert [row["estimate"] for row in worse[:18]] == [row["estimate"] for row in calm[:18]]
-    assert all(row["delta"] is None for row in worse[:14])
+    assert all(row["delta"] is row["evidence"] is None for row in worse[:14])
+    assert worse[14]["evidence"] > 0
     assert not any(row["is_alarm"] for row in rows(run(nightly(trial, 18, 0.6), criteria), "nights", version=A))
 
 
@@ -224,7 +233,7 @@ def test_a_short_window_has_no_baseline(trial: Trial, run: Run, criteria: Criter
     outcomes = trial({"a": 0.5, "b": 0.5}).filter(pl.col("day") < FIRST_DAY + timedelta(days=5))
     found = rows(run(outcomes, criteria), "nights", version=A)
     assert len(found) == 5
-    assert all("short_baseline" in row["reasons"] and row["evidence"] == 0.0 for row in found)
+    assert all("short_baseline" in row["reasons"] and row["evidence"] is None for row in found)
 
 
 def test_users_who_stay_are_watched_by_week(trial: Trial, run: Run, criteria: Criteria) -> None:

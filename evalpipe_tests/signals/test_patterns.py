@@ -71,6 +71,26 @@ def test_word_boundaries_are_ascii_in_both_engines() -> None:
     assert rust == [rulefiles.to_python(pattern).search(s) is not None for s in samples]
 
 
+@pytest.mark.parametrize(
+    ("written", "typed"),
+    [
+        ("問題", "問題が出た"),
+        ("問題", "问题"),
+        ("沒有", "冇有"),
+        ("エラー", "ｴﾗｰ"),
+        ("error", "ＥＲＲＯＲ"),
+        ("أخطاء", "اخطاء"),
+        ("ещё", "еще"),
+        ("\\?", "ok？"),
+        ("\\?", "؟"),
+    ],
+)
+def test_a_pattern_in_the_usual_form_of_its_script_reads_every_form_that_folds_onto_it(
+    written: str, typed: str
+) -> None:
+    assert re.search(patterns.folded(written), text.fold(typed))
+
+
 @pytest.mark.parametrize("zone", text.reading().zones, ids=lambda z: z.id)
 def test_examples_of_a_zone(zone: text.Zone) -> None:
     row = next(z for z in rulefiles.load("zones.toml")["zone"] if z["id"] == zone.id)

@@ -63,11 +63,14 @@ def night_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             after = np.arange(n_periods) >= n_base
             delta[after] = (sign * (watch.estimate[:, k] - base.estimate[k]) + tolerance)[after]
         alarm = edetector(delta, watch.se[:, k])
+        is_watched = np.arange(n_periods) >= (n_base if np.isfinite(delta).any() else n_periods)
         for t in range(n_periods):
             is_known = bool(np.isfinite(watch.estimate[t, k]))
             reasons = [] if is_known else ["thin_night"]
             if not np.isfinite(delta).any():
                 reasons.append("short_baseline")
+            if np.isfinite(watch.so_far[t, k]) and not np.isfinite(watch.half[t, k]):
+                reasons.append("sequence_not_started")
             yield {
                 "metric": headline.metric.name,
                 "version": headline.versions[k],
@@ -79,7 +82,7 @@ def night_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
                 "so_far_lo": watch.so_far[t, k] - watch.half[t, k],
                 "so_far_hi": watch.so_far[t, k] + watch.half[t, k],
                 "delta": delta[t],
-                "evidence": alarm.evidence[t],
+                "evidence": alarm.evidence[t] if is_watched[t] else np.nan,
                 "is_alarm": bool(alarm.evidence[t] >= THRESHOLD),
                 "status": "ok" if is_known else "unavailable",
                 "reasons": reasons,

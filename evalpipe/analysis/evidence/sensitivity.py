@@ -64,10 +64,10 @@ def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
                 flag = simpson_flag(*_gaps(headline, k), (found.lo_sim[k], found.hi_sim[k]), effect[at])
         lo, hi = worst[0][k], worst[1][k]
         reasons = []
-        if bears.is_fragile:
-            reasons.append("fragile")
-        if (found.lo[k] > 0 or found.hi[k] < 0) and lo <= 0 <= hi:
-            reasons.append("missingness_sensitive")
+        # What is not told from 0 needs no hidden cause to be explained.
+        if found.lo[k] > 0 or found.hi[k] < 0:
+            reasons += ["fragile"] if bears.is_fragile else []
+            reasons += ["missingness_sensitive"] if lo <= 0 <= hi else []
         if flag:
             reasons.append(flag)
         yield {

@@ -202,4 +202,25 @@ SCORECARD = Table(
     ),
 )  # fmt: skip
 
-TABLES = (NET_IMPROVEMENT, PAIRS, STRATA, DIAGNOSTICS, GATES, CORRECTIONS, SCORECARD)
+ABLATION = Table(
+    layer="analysis",
+    name="ablation",
+    grain="one row a family of signals and version",
+    meaning="How versions stand by signals of the environment alone, by what people say alone, and by both.",
+    sort=("as_of", "window_name", "measurement", "mask", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("mask", S, "Signals that count, each with its weight of the catalogue: all, hard or semantic.", nullable=False, key=True, values=("all", "hard", "semantic")),
+        Column("version", S, "Agent version.", nullable=False, key=True),
+        Column("n_sessions", I64, "Settled sessions of the version.", nullable=False, low=0),
+        Column("estimate", F64, "Shift of the mean signal score against the reference; higher is better."),
+        Column("lo", F64, "Lower end of its 95 % interval."),
+        Column("hi", F64, "Upper end."),
+        Column("place", I32, "Place in the order of estimates, from 1.", low=1),
+        Column("share_of_shift", F64, "Part of the version's shift by all signals that these make; parts of the families add up to 1."),
+        Column("kendall_tau", F64, "Kendall's tau-b of this order and that by all signals; the same on all rows of a mask.", low=-1.0, high=1.0),
+        Column("top_overlap", F64, "Share of the three versions ahead that are ahead by all signals too; null with three versions or fewer.", low=0.0, high=1.0),
+    ),
+)  # fmt: skip
+
+TABLES = (NET_IMPROVEMENT, PAIRS, STRATA, DIAGNOSTICS, ABLATION, GATES, CORRECTIONS, SCORECARD)

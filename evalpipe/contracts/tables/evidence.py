@@ -110,7 +110,7 @@ NIGHTS = Table(
         Column("so_far_lo", F64, "Lower end of an interval that holds at all periods at once."),
         Column("so_far_hi", F64, "Upper end."),
         Column("delta", F64, "Estimate less the baseline of the first periods and its tolerance."),
-        Column("evidence", F64, "Evidence of a loss since the baseline; an alarm at 500.", low=0.0),
+        Column("evidence", F64, "Evidence of a loss since the baseline; an alarm at 500. Null before.", low=0.0),
         Column("is_alarm", B, "Whether the evidence has reached the alarm.", nullable=False),
         *_STATUS,
     ),

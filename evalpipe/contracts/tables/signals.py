@@ -78,11 +78,13 @@ SEMANTIC = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the pattern.", nullable=False, low=0.0, high=1.0),
         Column("lang", S, "Language of the turn.", nullable=False),
-        Column("method", S, "How it was found.", nullable=False, values=("rule",)),
+        Column("method", S, "How it was found: by a rule, or by the borderline classifier, which makes candidates only.", nullable=False, values=("rule", "model")),
         Column("pattern_id", S, "Pattern that fired.", nullable=False),
         Column("prev_turn_seq", I32, "Step of the previous human message."),
         Column("target", S, "What the turn speaks of, where it can be read."),
         *_how(),
+        Column("probability", F64, "Calibrated probability of the classifier; null for a rule.", low=0.0, high=1.0),
+        Column("model_version", S, "Digest of the classifier's weights; null for a rule."),
     ),
 )  # fmt: skip
 
@@ -90,7 +92,7 @@ CANDIDATES = Table(
     layer="signals",
     name="candidates",
     grain="one row a borderline observation",
-    meaning="Borderline rows for review only; no outcome reads them.",
+    meaning="Borderline rows for review only, of unsure rules and of the classifier where no rule fires; nothing that counts reads them.",
     sort=SEMANTIC.sort,
     columns=SEMANTIC.columns,
 )
@@ -200,6 +202,20 @@ SESSION_FEATURES = Table(
 )  # fmt: skip
 
 
+TURN_COVERAGE = Table(
+    layer="signals",
+    name="turn_coverage",
+    grain="one row a session in which a person spoke",
+    meaning="Turns that patterns could not read, by reason.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("n_turns", I32, "Turns of a person.", nullable=False, low=0),
+        Column("n_without_prose", I32, "Turns of which quotes, code and logs leave no prose.", nullable=False, low=0),
+        Column("n_unknown_language", I32, "Turns with prose whose language no rule knows.", nullable=False, low=0),
+    ),
+)
+
 SESSION_USAGE = Table(
     layer="signals",
     name="session_usage",
@@ -271,6 +287,20 @@ SESSION_OUTCOMES = Table(
     ),
 )  # fmt: skip
 
+SESSION_SCORES = Table(
+    layer="signals",
+    name="session_scores",
+    grain="one row a session that has an outcome",
+    meaning="Signal score of a session by family, every signal with its weight of the catalogue: what an ablation needs.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("measurement", S, "Hash of extraction, outcomes and estimand.", nullable=False),
+        Column("hard_score", F64, "Sum over signals from the environment.", nullable=False),
+        Column("semantic_score", F64, "Sum over what people said.", nullable=False),
+    ),
+)
+
 ROUTING_ARMS = Table(
     layer="signals",
     name="routing_arms",
@@ -292,5 +322,16 @@ ROUTING_ARMS = Table(
 )  # fmt: skip
 
 TABLES = (
-    HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, PROCESS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES, ROUTING_ARMS,
-)  # fmt: skip
+    HARD,
+    SEMANTIC,
+    CANDIDATES,
+    DERIVED,
+    TASKS,
+    PROCESS,
+    SESSION_FEATURES,
+    TURN_COVERAGE,
+    SESSION_USAGE,
+    SESSION_OUTCOMES,
+    SESSION_SCORES,
+    ROUTING_ARMS,
+)

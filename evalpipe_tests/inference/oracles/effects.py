@@ -103,7 +103,10 @@ def clustered(
 def unclustered(check: Check, metric: str, reference: str) -> Any:
     sample, names, _ = sample_of(check.case, metric)
     found = prepared(sample, replace(QUICK, reference=reference))
-    return by_name(names, np.sqrt(hc2(found.sums, found.target.ell)))
+    se = np.sqrt(hc2(found.sums, found.target.ell))
+    whole = compare(sample, replace(QUICK, reference=reference))
+    np.testing.assert_allclose(whole.deff, (whole.se / se) ** 2, rtol=1e-9)
+    return by_name(names, se)
 
 
 @answers("sessions", r"seed\d+\.(?P<reference>stratum_mean|control_pool)\.own_share")

@@ -1,0 +1,87 @@
+"""Labelled dialogues written as text: the layout of ``data/corpus``, read and checked.
+
+Belongs here: that layout, in which a person can write and review. Does not belong here: the layout of
+JSON lines (``labelled``), what a label means (``data/corpus/README.md``).
+
+A dialogue opens with ``@ domain=travel register=polite``; then ``a|`` lines hold the end of what the
+agent said and ``u|labels|`` lines what the user said, with the primary label first and complaints as
+``complaint.failure_report`` or ``complaint.sentiment``. ``\\n`` stands for a line break.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from evalpipe.signals.labelled import SUBTYPES, TURN_LABELS, BadRowError, LabelledTurn
+
+SUFFIX = ".txt"
+#: One dialogue in so many is kept out of training.
+HELD_OUT_ONE_IN = 5
+_COMPLAINT = "complaint"
+
+
+def session_of(lang: str, text: str, agent: str | None) -> str:
+    """Id of a dialogue: twelve hexadecimal digits of its language and its first turn."""
+    return hashlib.sha256((lang + text + (agent or "")).encode()).hexdigest()[:12]
+
+
+def is_held_out(session: str) -> bool:
+    """Whether a dialogue is kept out of training; its id decides, so no turn of it can be in both parts."""
+    return int(session[:6], 16) % HELD_OUT_ONE_IN == 0
+
+
+def read_dialogues(path: Path) -> Iterator[tuple[int, LabelledTurn]]:
+    """Turns of a file with their line numbers, in order.
+
+    Args:
+        path: File whose name holds its language, such as ``pt.train.txt``.
+
+    Raises:
+        BadRowError: ``BAD_ENCODING``, or ``BAD_FIELD`` with the line number and what is wrong there.
+    """
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise BadRowError("BAD_ENCODING") from None
+    lang = path.name.removesuffix(SUFFIX).split(".")[-1 if path.name.startswith("paraphrases") else 0]
+    is_open, session = False, ""
+    said: list[str] = []
+    agent: str | None = None
+    for number, line in enumerate(lines, 1):
+        mark, _, rest = line.partition("|")
+        if not line.strip():
+            continue
+        if line.startswith("@"):
+            is_open, session, said, agent = True, "", [], None
+        elif not is_open or mark not in ("a", "u"):
+            raise BadRowError("BAD_FIELD", f"line {number}: not a line of a dialogue")
+        elif mark == "a":
+            agent = _text(rest)
+        else:
+            names, _, text = rest.partition("|")
+            label, labels, subtype = _labels(names, number)
+            session = session or session_of(lang, _text(text), agent)
+            before = said[-1] if said else None
+            yield number, LabelledTurn(
+                f"{lang}-{session}-{len(said)}", lang, _text(text), before, agent, before is None and agent is None,
+                label, labels, subtype, session,
+            )  # fmt: skip
+            said.append(_text(text))
+            agent = None
+
+
+def _text(written: str) -> str:
+    return written.replace("\\n", "\n").strip()
+
+
+def _labels(names: str, number: int) -> tuple[str, frozenset[str], str | None]:
+    """(primary label, all labels, kind of the primary complaint) of ``complaint.sentiment,praise``."""
+    pairs = [name.strip().partition(".") for name in names.split(",")]
+    for label, dot, kind in pairs:
+        is_known = label in TURN_LABELS and (kind in SUBTYPES if label == _COMPLAINT else not dot)
+        if not is_known:
+            raise BadRowError("BAD_FIELD", f"line {number}: labels")
+    label, _, kind = pairs[0]
+    return label, frozenset(pair[0] for pair in pairs), kind or None

@@ -1,0 +1,236 @@
+"""Making the borderline classifier from labelled files: weights, a card of what they reach, and its page.
+
+Belongs here: reading, fitting, measuring, writing. Does not belong here: the maths of any of them
+(``signals/borderline``). The command line and Dagster call the same function.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalpipe.inference import wilson
+from evalpipe.locations import data_dir
+from evalpipe.settings import Settings
+from evalpipe.signals import rulefiles
+from evalpipe.signals.borderline import features, labels, measure, model, train
+from evalpipe.signals.borderline.measure import Measured
+from evalpipe.signals.borderline.model import Model
+from evalpipe.signals.labelled import TURN_CLASSES, LabelledTurn
+from evalpipe.signals.scoring import ALL_LANGUAGES, Hits
+from evalpipe.store.files import move_durably
+
+CARD_JSON, CARD_PAGE = "card.json", "MODEL_CARD.md"
+LICENCE = "that of evalpipe"
+_DIGITS = 4
+#: What the weights must not be used for, as the card says it.
+NOT_FOR = (
+    "counting: an outcome, a score, a gate or a comparison of versions; its rows are candidates until people have "
+    "reviewed them",
+    "judging persons or single sessions",
+    "emitting requirement_iteration, which no model tells apart well enough",
+    "an estimate of how often people confirm or complain: the labels it was trained on were balanced by design",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made: the files, and the card as plain values."""
+
+    files: tuple[Path, ...]
+    card: dict[str, Any]
+
+
+def make_model(paths: Sequence[Path], held: Sequence[Path], out: Path) -> Made:
+    """Train a classifier and write it with its card.
+
+    Args:
+        paths: Labelled files to train on.
+        held: Labelled files to measure on; each becomes a part of the card, those of one set together.
+        out: File of the weights; the card lies beside it.
+
+    Raises:
+        EvalpipeError: ``SOURCE_NOT_FOUND``, ``LABELS_INVALID``.
+    """
+    turns = labels.read(paths)
+    sets = {name: labels.read(files) for name, files in sets_of(held).items()}
+    trained = train.train(turns)
+    card = card_of(trained, turns, sets)
+    files = {
+        out: model.to_bytes(trained.model),
+        out.with_name(CARD_JSON): (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode(),
+        out.with_name(CARD_PAGE): page(card).encode(),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    drafts = {path.with_name(f".{path.name}.draft"): path for path in files}
+    for draft, path in drafts.items():
+        draft.write_bytes(files[path])
+    move_durably(drafts.items())
+    return Made(tuple(files), card)
+
+
+def shipped_corpus() -> tuple[list[Path], list[Path]]:
+    """(files to train on, files to measure on) of the corpus that evalpipe ships."""
+    files = sorted((data_dir() / "corpus" / "turns").glob("*.txt"))
+    trained = [path for path in files if path.stem.endswith(".train")]
+    return trained, [path for path in files if path not in trained]
+
+
+def make_home_model(settings: Settings) -> Made:
+    """Train a classifier for a home: on the files that the setting ``labels`` names, or the shipped corpus.
+
+    It lies in the home's folder ``models`` and decides nothing there: extraction uses the shipped weights,
+    which change with a release, since candidates are part of a slice.
+    """
+    paths, held = shipped_corpus()
+    named = [Path(name) for name in settings.labels]
+    return make_model(named or paths, held, settings.home / "models" / "borderline.npz")
+
+
+def sets_of(paths: Sequence[Path]) -> dict[str, list[Path]]:
+    """Files by set: those named ``LANG.held`` are one, every other is one by itself."""
+    out: dict[str, list[Path]] = {}
+    for path in paths:
+        out.setdefault("held" if path.stem.endswith(".held") else path.stem, []).append(path)
+    return out
+
+
+def card_of(trained: train.Trained, turns: list[LabelledTurn], sets: dict[str, list[LabelledTurn]]) -> dict[str, Any]:
+    """The card of a model, as plain values.
+
+    Args:
+        trained: The model.
+        turns: What it was trained on.
+        sets: Turns to measure on, by name.
+    """
+    weights = trained.model
+    counts = Counter(turn.lang for turn in turns)
+    return {
+        "model_version": weights.digest,
+        "features_version": features.VERSION,
+        "guide_version": str(rulefiles.load("borderline.toml")["guide_version"]),
+        "labels_digest": trained.labels,
+        "licence": LICENCE,
+        "n_rows": trained.n_rows,
+        "n_rows_by_language": dict(sorted(counts.items())),
+        "n_rows_by_label": dict(sorted(Counter(turn.label for turn in turns).items())),
+        "penalty": train.PENALTY,
+        "temperature": round(weights.temperature, _DIGITS),
+        "measured": {name: measures(weights, rows) for name, rows in sets.items()},
+        "not_for": list(NOT_FOR),
+    }
+
+
+def measures(weights: Model, turns: list[LabelledTurn]) -> dict[str, Any]:
+    """What a model reaches on turns that something came before, as plain values with intervals."""
+    rows = labels.with_context(turns)
+    found = measure.measure(rows, weights.probabilities(train.moments_of(rows)))
+    return plain(found)
+
+
+def plain(found: Measured) -> dict[str, Any]:
+    """Measures as plain values; a share of nothing is null."""
+    return {
+        "n_rows": found.n_rows[ALL_LANGUAGES],
+        "average_precision": {k: None if v is None else round(v, _DIGITS) for k, v in found.average_precision.items()},
+        "calibration_error": round(found.calibration_error, _DIGITS),
+        "by_class": {name: shares(found.hits[ALL_LANGUAGES, name]) for name in TURN_CLASSES},
+        "by_language": {
+            lang: {"n_rows": n} | {name: shares(found.hits[lang, name]) for name in TURN_CLASSES}
+            for lang, n in sorted(found.n_rows.items())
+            if lang != ALL_LANGUAGES
+        },
+        "at": {
+            family: {str(at): shares(hits) for (of, at), hits in found.at.items() if of == family}
+            for family in found.average_precision
+        },
+    }
+
+
+def shares(hits: Hits) -> dict[str, Any]:
+    """Precision, recall and F1 of counts, with 95 % Wilson intervals of the first two."""
+    total = hits.emitted + hits.labelled
+    return {
+        "precision": _share(hits.right, hits.emitted), "precision_interval": _interval(hits.right, hits.emitted),
+        "recall": _share(hits.found, hits.labelled), "recall_interval": _interval(hits.found, hits.labelled),
+        "f1": _share(hits.right + hits.found, total),
+        "n_emitted": hits.emitted, "n_right": hits.right, "n_labelled": hits.labelled, "n_found": hits.found,
+    }  # fmt: skip
+
+
+def _share(x: int, n: int) -> float | None:
+    return round(x / n, _DIGITS) if n else None
+
+
+def _interval(x: int, n: int) -> list[float] | None:
+    return [round(float(limit), _DIGITS) for limit in wilson(x, n)] if n else None
+
+
+# ---- the page
+
+
+def page(card: dict[str, Any]) -> str:
+    """The card as Markdown."""
+    lines = [
+        "# Model card: borderline classifier",
+        "",
+        "Generated by `evalpipe signals train` beside the weights; `card.json` has the same numbers. What the "
+        "classifier is for: [docs/borderline.md](../../docs/borderline.md).",
+        "",
+        f"- Model version {card['model_version']}, features {card['features_version']}, label guide "
+        f"{card['guide_version']}.",
+        f"- Trained on {card['n_rows']:,} labelled turns (digest {card['labels_digest']}), licence {card['licence']}: "
+        + ", ".join(f"{lang} {n:,}" for lang, n in card["n_rows_by_language"].items())
+        + ".",
+        f"- One logistic regression over hashed characters and words of a turn and what came before it; temperature "
+        f"{card['temperature']}.",
+        "",
+        "## Not for",
+        "",
+        *(f"- {text}" for text in card["not_for"]),
+    ]
+    for name, found in card["measured"].items():
+        lines += ["", f"## Measured: `{name}`", "", *_measured(found)]
+    return "\n".join(lines) + "\n"
+
+
+def _measured(found: dict[str, Any]) -> list[str]:
+    negative, positive = (_cell(found["average_precision"][family]) for family in ("negative", "positive"))
+    lines = [
+        f"{found['n_rows']:,} turns that something came before, none of them trained on. Average precision {negative} "
+        f"for negative (complaint or correction), {positive} for positive (confirm or praise). Calibration error "
+        f"{_cell(found['calibration_error'])}.",
+        "",
+        "| language | class | precision | recall | F1 | turns |",
+        "|---|---|---|---|--:|--:|",
+    ]
+    groups = {"all": found["by_class"], **found["by_language"]}
+    for lang, of in groups.items():
+        lines += [
+            f"| {lang} | {name} | {_with(of[name], 'precision')} | {_with(of[name], 'recall')} | "
+            f"{_cell(of[name]['f1'])} | {of[name]['n_labelled']} |"
+            for name in TURN_CLASSES
+        ]
+    lines += [
+        "",
+        "| probability at least | negative: precision | recall | positive: precision | recall |",
+        "|--:|---|---|---|---|",
+    ]
+    for at, negative_at in found["at"]["negative"].items():
+        pairs = (negative_at, found["at"]["positive"][at])
+        cells = " | ".join(f"{_with(of, 'precision')} | {_with(of, 'recall')}" for of in pairs)
+        lines.append(f"| {at} | {cells} |")
+    return lines
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _with(of: dict[str, Any], name: str) -> str:
+    interval = of[f"{name}_interval"]
+    return "-" if interval is None else f"{of[name]:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]"
