@@ -83,13 +83,16 @@ class LangfuseParser(SpanParser):
         scored = scores if type(scores) is list else trace.get("scores")
         scored = scored if type(scored) is list else []
         state(root, [score for item in scored if (score := _score(item)) is not None])
-        marks = [_snake(item) for item in scored if type(item) is dict]
-        of_observations = {item.get("id") for item in inside}
-        root.ratings = _ratings(mark for mark in marks if mark.get("observation_id") not in of_observations)
+        marks: dict[str | None, list[Record]] = {}
+        of_observations = {span_id for item in inside if (span_id := text_of(item.get("id"))) is not None}
+        for mark in (_snake(item) for item in scored if type(item) is dict):
+            about = text_of(mark.get("observation_id"))
+            marks.setdefault(about if about in of_observations else None, []).append(mark)
+        root.ratings = _ratings(marks.get(None, []))
         self.add(root)
         for item in inside:
             span = _observation(item, trace_id)
-            span.ratings = _ratings(mark for mark in marks if mark.get("observation_id") == item.get("id"))
+            span.ratings = _ratings(marks.get(span.span_id, []))
             self.add(span)
         return KEPT
 
