@@ -109,7 +109,7 @@ def test_the_same_rows_give_the_same_model_in_any_order() -> None:
 
 
 def test_a_row_of_weight_three_counts_as_three_rows() -> None:
-    rows = sample()[:40]
+    rows = labels.with_context(sample())[:40]
     heavy = train.train([*rows[:39], replace(rows[39], weight=3)], iterations=10)
     copies = [replace(rows[39], id=f"{rows[39].id}{i}") for i in range(3)]
     thrice = train.train([*rows[:39], *copies], iterations=10)
