@@ -17,7 +17,7 @@ import typer
 
 from evalpipe import __version__
 from evalpipe import settings as settings_module
-from evalpipe.console import arguments, key_verbs, mask_verbs, show, signal_verbs
+from evalpipe.console import arguments, key_verbs, mask_verbs, review_verbs, show, signal_verbs
 from evalpipe.console import edge as edge_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
@@ -37,6 +37,7 @@ app.add_typer(mask_verbs.app, name="mask")
 app.add_typer(signal_verbs.app, name="signals")
 app.command()(edge_verb.edge)
 app.add_typer(key_verbs.app, name="keys")
+app.add_typer(review_verbs.app, name="review")
 
 Home = Annotated[Path | None, typer.Option("--home", help="Folder of lake, warehouse and reports [.evalpipe].")]
 Criteria = Annotated[str | None, typer.Option("--criteria", help="Criteria name or file [default].")]

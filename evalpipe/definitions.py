@@ -15,6 +15,7 @@ from evalpipe.orchestration.assets.analysis import analysis_assets, scorecard
 from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_landing, raw_retention
 from evalpipe.orchestration.assets.models import borderline_model
 from evalpipe.orchestration.assets.publication import latest_report, publication_asset, refused_days
+from evalpipe.orchestration.assets.quality import signal_quality
 from evalpipe.orchestration.checks import CHECKS
 from evalpipe.orchestration.jobs import jobs
 from evalpipe.orchestration.partitions import daily
@@ -47,6 +48,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
             borderline_model,
             *layer_assets(days, versions),
             *analysis_assets(days, versions),
+            signal_quality,
             publication_asset(models),
             latest_report,
             refused_days,

@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "masking": {"contracts", "criteria", "masking", "locations"},
     "signals": {"contracts", "criteria", "signals", "locations"},
     "inference": {"inference"},
+    "review": {"contracts", "inference", "review", "locations"},
     "analysis": {"contracts", "criteria", "inference", "analysis"},
     "report": {"contracts", "criteria", "report"},
     "interchange": {"contracts", "interchange"},
@@ -32,15 +33,15 @@ ALLOWED: dict[str, set[str]] = {
     "simulate": {"contracts", "simulate", "locations"},
     "steps": {
         "contracts", "criteria", "settings", "locations", "sources", "masking", "signals", "inference", "analysis", "report",
-        "interchange", "store", "engines", "quality", "steps",
+        "interchange", "store", "engines", "quality", "review", "steps",
     },
     "orchestration": {
         "contracts", "settings", "store", "engines", "quality", "report", "steps", "orchestration", "definitions",
     },
     "definitions": {"settings", "steps", "orchestration"},
     "console": {
-        "contracts", "settings", "store", "report", "simulate", "masking", "signals", "inference", "steps", "orchestration",
-        "console",
+        "contracts", "settings", "store", "report", "review", "simulate", "masking", "signals", "inference", "steps",
+        "orchestration", "console",
     },
     "cli": {"contracts", "criteria", "settings", "store", "steps", "orchestration", "console"},
 }  # fmt: skip

@@ -4,6 +4,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 ``contracts/tables/analysis.py``; the maths is in ``inference``.
 """
 
+from evalpipe.analysis.ablation import ablation
 from evalpipe.analysis.coherence import Coherence, coherence
 from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import decide_gates
@@ -15,6 +16,7 @@ from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
     "Coherence",
+    "ablation",
     "coherence",
     "corrections",
     "decide_gates",

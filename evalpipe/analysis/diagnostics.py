@@ -6,12 +6,16 @@ Belongs here: counts of what was left out, and checks as rows. Does not belong h
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from evalpipe.analysis.design import Examined
+from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
+from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
 from evalpipe.analysis.stamp import Stamp
@@ -19,6 +23,7 @@ from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference import Check
+from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 
 #: Share of sessions that may be left out, or lack a user, before the rest may not stand for all.
 LEFT_OUT_LIMIT = 0.05
@@ -41,6 +46,8 @@ def diagnostics_rows(
     criteria: Criteria,
     stamp: Stamp,
     groups: tuple[Group, ...] = (),
+    arrays: Headline | None = None,
+    demoted: Sequence[str] = (),
 ) -> pl.DataFrame:
     """All checks of a window.
 
@@ -53,6 +60,8 @@ def diagnostics_rows(
         criteria: Criteria in force.
         stamp: What every row carries.
         groups: Groups of versions that can be compared where not all can.
+        arrays: The headline metric's sessions; ``None`` where nothing of them is known.
+        demoted: Signals that reviews kept out of the outcomes.
 
     Returns:
         Rows of ``analysis.diagnostics``.
@@ -65,6 +74,9 @@ def diagnostics_rows(
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
         *(_group(group) for group in groups),
+        *(_demoted(name) for name in demoted),
+        *(_alike(arrays) if arrays else []),
+        *plan_checks(headline, examined, criteria),
     ]
     rows = pl.DataFrame(
         [
@@ -120,11 +132,31 @@ def _limited(check: str, subject: str, count: int, n: int, detail: str) -> Check
     return Check(check, subject, share, LEFT_OUT_LIMIT, "suspect" if share > LEFT_OUT_LIMIT else "ok", detail)
 
 
+def _alike(arrays: Headline) -> list[Check]:
+    """How alike sessions of one user are, and what that would cost if users kept a version."""
+    sample = arrays.sample
+    has = sample.d > 0
+    user = sample.user[has].astype(np.int64)
+    icc = anova_icc(sample.y[has] / sample.d[has], user)
+    if math.isnan(icc):
+        detail = "No user has several sessions with outcomes that vary."
+        return [Check("icc", arrays.metric.name, icc, math.nan, "unavailable", detail)]
+    effect = kish_design_effect(user, icc)
+    detail = f"Correlation of outcomes of one user; a design effect of {effect:.2f} if users kept a version."
+    return [Check("icc", arrays.metric.name, icc, math.nan, "ok", detail)]
+
+
 def _group(group: Group) -> Check:
     n = len(group.versions)
     strata = "1 stratum" if group.n_strata == 1 else f"{group.n_strata} strata"
     detail = f"{n} versions share {strata} with {group.n_sessions} of their sessions."
     return Check("support_group", group.slice, n, math.nan, "ok", detail)
+
+
+def _demoted(name: str) -> Check:
+    signal, _, lang = name.partition("@")
+    detail = f"Reviews put the precision of {signal} ({lang}) under its threshold: it is not counted."
+    return Check("demoted_signal", name, math.nan, math.nan, "suspect", detail)
 
 
 def _headline(headline: Scored, criteria: Criteria) -> list[Check]:

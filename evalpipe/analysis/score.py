@@ -6,6 +6,7 @@ Belongs here: which comparisons are made and with what effort. Does not belong h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -14,6 +15,8 @@ import polars as pl
 
 from evalpipe.analysis.design import Examined, examine
 from evalpipe.analysis.diagnostics import diagnostics_rows
+from evalpipe.analysis.evidence import evidence_tables
+from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.analysis.groups import Group, support_groups
 from evalpipe.analysis.ledger import ledger_checks
 from evalpipe.analysis.measurement import require_one_measurement
@@ -56,6 +59,7 @@ def score(
     window_start: date,
     window_end: date,
     arms: pl.DataFrame | None = None,
+    demoted: Sequence[str] = (),
 ) -> dict[str, pl.DataFrame]:
     """Score a window of sessions under criteria.
 
@@ -67,10 +71,12 @@ def score(
         window: Name of the window, such as ``28d`` or ``all``.
         window_start, window_end: Its first and last day, both inclusive.
         arms: ``signals.routing_arms`` of these days: arms of the assignment ledger; none without one.
+        demoted: Signals that reviews kept out of these outcomes, as signal@language.
 
     Returns:
-        ``analysis.net_improvement``, ``pairs``, ``strata`` and ``diagnostics`` by full name, each
-        sorted and checked against its contract. Without sessions only diagnostics has rows.
+        ``analysis.net_improvement``, ``pairs``, ``strata``, ``diagnostics`` and the tables of evidence
+        by full name, each sorted and checked against its contract. Without sessions only diagnostics
+        has rows.
 
     Raises:
         EvalpipeError: ``MIXED_MEASUREMENTS`` if the rows were not made under these criteria,
@@ -97,6 +103,8 @@ def score(
     headline = next((s for s in scored if (s.metric.name, s.slice) == (criteria.outcomes.headline, ALL)), None)
     groups = _groups(population, headline, criteria)
     population = replace(population, slices={**population.slices, **{group.slice: group.inside for group in groups}})
+    arrays = _headline(population, headline, criteria, examined, parents, stamp)
+    evidence = evidence_tables(arrays, stamp)
     pair = read_pair(population.sessions, criteria.outcomes.headline)
     known = {s.slice for s in scored}
     scored += [
@@ -104,13 +112,13 @@ def score(
         for group in groups
         if group.slice not in known
     ]
+    checks = diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups, arrays, demoted)
     return {
+        **evidence,
         NET_IMPROVEMENT.full_name: _table(NET_IMPROVEMENT, [net_improvement_rows(s, basis) for s in scored]),
         PAIRS.full_name: _table(PAIRS, [pair_rows(s, basis) for s in scored]),
         STRATA.full_name: _table(STRATA, [strata_rows(headline, population, basis)] if headline else []),
-        DIAGNOSTICS.full_name: _table(
-            DIAGNOSTICS, [diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups)]
-        ),
+        DIAGNOSTICS.full_name: _table(DIAGNOSTICS, [checks]),
     }
 
 
@@ -176,8 +184,40 @@ def _score_one(
         return Scored(BY_NAME[metric], slice_name, counts, None, seed, "reference_unavailable")
     if not use.any():
         return Scored(BY_NAME[metric], slice_name, counts, None, seed, "absent")
-    estimand = criteria.estimand
-    sample = Sample(
+    sample = _sample(population, pair, metric, use)
+    options = _options(metric, slice_name, criteria, examined, parents, seed, (reference, index))
+    return Scored(BY_NAME[metric], slice_name, counts, compare(sample, options), seed)
+
+
+def _headline(
+    population: Population,
+    headline: Scored | None,
+    criteria: Criteria,
+    examined: Examined,
+    parents: Codes,
+    stamp: Stamp,
+) -> Headline | None:
+    """The headline metric over all traffic as arrays, for the tables of evidence."""
+    if headline is None or headline.comparison is None:
+        return None
+    metric = headline.metric.name
+    pair = read_pair(population.sessions, metric)
+    reference = _reference(criteria, population.versions)
+    return Headline(
+        metric=headline.metric,
+        criteria=criteria,
+        stamp=stamp,
+        population=population,
+        use=pair.is_known,
+        sample=_sample(population, pair, metric, pair.is_known),
+        options=_options(metric, ALL, criteria, examined, parents, headline.seed, reference),
+        found=headline.comparison,
+        design=examined.design,
+    )
+
+
+def _sample(population: Population, pair: Pair, metric: str, use: Bools) -> Sample:
+    return Sample(
         y=pair.y[use],
         d=pair.d[use],
         version=population.version[use],
@@ -188,9 +228,21 @@ def _score_one(
         n_strata=len(population.strata),
         y_low=BY_NAME[metric].low,
     )
-    options = Options(
-        reference=reference,
-        reference_index=index,
+
+
+def _options(
+    metric: str,
+    slice_name: str,
+    criteria: Criteria,
+    examined: Examined,
+    parents: Codes,
+    seed: int,
+    reference: tuple[str, int | None],
+) -> Options:
+    estimand = criteria.estimand
+    return Options(
+        reference=reference[0],
+        reference_index=reference[1],
         population=estimand.population,
         design=examined.design,
         alpha=estimand.alpha,
@@ -204,7 +256,6 @@ def _score_one(
         is_higher_better=BY_NAME[metric].is_higher_better,
         is_rate=BY_NAME[metric].is_rate,
     )
-    return Scored(BY_NAME[metric], slice_name, counts, compare(sample, options), seed)
 
 
 def _reference(criteria: Criteria, versions: list[str]) -> tuple[str, int | None]:

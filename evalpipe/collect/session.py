@@ -51,6 +51,22 @@ class RecordedSession:
         """The user stopped the agent."""
         self._step("user", origin="interrupt")
 
+    def feedback(self, rating: Literal[-1, 0, 1], comment: str | None = None, *, is_approval: bool = False) -> None:
+        """A mark that the user gave by hand.
+
+        Args:
+            rating: 1 good, -1 bad, 0 neither.
+            comment: What the user wrote with it.
+            is_approval: Whether it allows a call that waited for it; a refusal is the result of its call.
+
+        Raises:
+            ValueError: Another rating.
+        """
+        if rating not in (-1, 0, 1):
+            raise ValueError("rating is none of -1, 0, 1")
+        name = "approval" if is_approval else "rating"
+        self._step("user", origin="feedback", rating=int(rating), name=name, text=comment)
+
     def agent(
         self,
         text: str,

@@ -42,6 +42,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "key_epoch": context.key.epoch,
             "masking_rules": rule_sets(context),
             "signals_moved_by_masking": moved_by_masking(context),
+            "signals_demoted": [f"{signal} ({lang})" for signal, lang in sorted(context.demoted)],
             "files_seen": len(context.landing.known_files(context.readers)),
             "days_made": len(made),
             "days_stale": [f"{start}..{end}" for start, end in plan.runs],

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from evalpipe import report as report_module
-from evalpipe.console import show
+from evalpipe.console import review, show
 from evalpipe.console.flow import Summary
 from evalpipe.contracts.errors import ERROR_CODES, QUARANTINE_CODES, EvalpipeError, Exit
 from evalpipe.contracts.metrics import BY_NAME
@@ -97,6 +97,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
             "assignment": assigned,
             "groups": groups,
             "report": page,
+            "signals": review.alarms(settings),
         }
         if is_nothing:
             shown |= {"error": nothing.name, "what": nothing.meaning, "fix": nothing.fix}
@@ -123,6 +124,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
     if assigned:
         show.line(f"Assignment: {assigned}")
     _show_groups(groups)
+    review.show_alarms(review.alarms(settings))
     if page:
         show.line(f"Report: {page}")
     return int(Exit.OK)

@@ -182,6 +182,18 @@ ERROR_CODES = _codes(
         Exit.USAGE,
     ),
     Code(
+        "REVIEW_INVALID",
+        "A file of labels cannot be imported; nothing of it was.",
+        "Mend the row named (docs/review.md), then import again.",
+        Exit.USAGE,
+    ),
+    Code(
+        "NO_TEXT_TO_REVIEW",
+        "No masked text is left, or is kept, that a reviewer could read.",
+        "Land newer logs, or keep text longer: data/retention.toml, and a tier that stores text.",
+        Exit.USAGE,
+    ),
+    Code(
         "LABELS_INVALID",
         "A file of labelled rows holds none that can be used.",
         "Mend the lines that were named, in the layouts of docs/signal-evaluation.md.",
@@ -233,6 +245,12 @@ ERROR_CODES = _codes(
         "MIXED_KEYS",
         "The window, or a home whose key is being rotated, holds slices masked under different keys.",
         "Recompute the older slices: evalpipe backfill A..B, or finish the rotation: evalpipe keys rotate",
+        Exit.REFUSED,
+    ),
+    Code(
+        "MIXED_SIGNALS",
+        "Some days of the window count a signal that reviews have demoted since, and others do not.",
+        "Recompute the days named: evalpipe backfill A..B",
         Exit.REFUSED,
     ),
     Code(

@@ -14,12 +14,13 @@ import polars as pl
 from evalpipe.contracts.model import Kind, Sensitivity, Table
 from evalpipe.contracts.render import conform, polars_schema
 from evalpipe.contracts.tables import masked, signals
+from evalpipe.contracts.tables.process import PROCESS
 from evalpipe.contracts.tiers import Tier, withheld
 
 #: Tables of signals that are made from text, in the order of the step that writes them.
 PACKED: tuple[Table, ...] = (
-    signals.HARD, signals.SEMANTIC, signals.CANDIDATES, signals.DERIVED, signals.TASKS,
-    signals.SESSION_FEATURES, signals.SESSION_USAGE,
+    signals.HARD, signals.SEMANTIC, signals.CANDIDATES, signals.DERIVED, signals.TASKS, PROCESS,
+    signals.SESSION_FEATURES, signals.TURN_COVERAGE, signals.SESSION_USAGE,
 )  # fmt: skip
 
 

@@ -28,8 +28,18 @@ from evalpipe.inference.power import (
     smallest_effect,
     smallest_effect_vs_mean,
 )
-from evalpipe.inference.proportions import clopper_pearson, newcombe, proportion_interval, wilson
+from evalpipe.inference.proportions import agresti_coull, clopper_pearson, newcombe, proportion_interval, wilson
 from evalpipe.inference.ratio import SampleRatio, sample_ratio
+from evalpipe.inference.reviewed import (
+    Share,
+    equal_shares,
+    hajek_share,
+    jensen_shannon,
+    kendall_tau,
+    stability_index,
+    top_overlap,
+    units_for_bound,
+)
 
 __all__ = [
     "DESIGNS",
@@ -44,11 +54,17 @@ __all__ = [
     "Options",
     "Sample",
     "SampleRatio",
+    "Share",
     "adjust",
+    "agresti_coull",
     "clopper_pearson",
     "compare",
     "design_checks",
+    "equal_shares",
     "gate",
+    "hajek_share",
+    "jensen_shannon",
+    "kendall_tau",
     "newcombe",
     "planned_design_effect",
     "proportion_interval",
@@ -58,5 +74,8 @@ __all__ = [
     "sessions_vs_mean",
     "smallest_effect",
     "smallest_effect_vs_mean",
+    "stability_index",
+    "top_overlap",
+    "units_for_bound",
     "wilson",
 ]

@@ -46,15 +46,15 @@ class _Rows:
 
 def chi_square(
     x: NDArray[np.integer], version: NDArray[np.integer], block: NDArray[np.integer]
-) -> tuple[float, int, float]:
+) -> tuple[float, int, float, float]:
     """Pearson chi-square of category x version, summed over blocks.
 
     Args:
         x, version, block: Codes from 0, (N,).
 
     Returns:
-        Statistic, degrees of freedom (rows and columns without sessions do not count) and the mean
-        expected count.
+        Statistic, degrees of freedom (rows and columns without sessions do not count), p-value (NaN
+        without degrees of freedom) and the mean expected count.
     """
     n_x, n_versions = int(x.max()) + 1, int(version.max()) + 1
     code = (block.astype(np.int64) * n_x + x) * n_versions + version
@@ -66,7 +66,8 @@ def chi_square(
     used = expected > 0
     statistic = float(((counts[used] - expected[used]) ** 2 / expected[used]).sum())
     df = int((np.maximum((rows > 0).sum(axis=1) - 1, 0) * np.maximum((columns > 0).sum(axis=1) - 1, 0)).sum())
-    return statistic, df, float(expected[used].mean()) if used.any() else 0.0
+    p = float(stats.chi2.sf(statistic, df)) if df > 0 else np.nan
+    return statistic, df, p, float(expected[used].mean()) if used.any() else 0.0
 
 
 def balance_test(
@@ -98,9 +99,9 @@ def balance_test(
         return Balance(np.nan, "constant")
     if not by_user:
         if category is not None:
-            statistic, df, expected = chi_square(category, sample.version, sample.stratum)
+            _, df, p, expected = chi_square(category, sample.version, sample.stratum)
             if df > 0 and expected >= _FEW_EXPECTED:
-                return Balance(float(stats.chi2.sf(statistic, df)), "chi-square")
+                return Balance(p, "chi-square")
         elif len(values) * _MAX_PERMUTATIONS > _BUDGET * 4:
             return _limit(sample, X[:, 0])
     rows = _rows(sample, X, by_user=by_user)

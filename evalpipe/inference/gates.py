@@ -69,3 +69,19 @@ def gate(
     if upper < line:
         return GateResult("fail", lower, upper, used)
     return GateResult("inconclusive", lower, upper, used, ("interval_crosses_margin",))
+
+
+def margin_p_values(estimate: float, se: float, df: float, margin: float) -> tuple[float, float]:
+    """One-sided p-values of a difference against a loss of ``margin``.
+
+    Args:
+        estimate, se, df: As in :func:`gate`. margin: loss that is tolerated, positive.
+
+    Returns:
+        p of "worse by the margin or more" (small: not inferior) and of "not worse by the margin"
+        (small: inferior); NaN without a positive standard error.
+    """
+    if not (math.isfinite(estimate) and se > 0 and df > 0):
+        return math.nan, math.nan
+    t = (estimate + margin) / se
+    return float(stats.t.sf(t, df)), float(stats.t.cdf(t, df))

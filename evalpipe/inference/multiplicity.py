@@ -10,7 +10,7 @@ import numpy as np
 
 from evalpipe.inference.model import Floats
 
-P_METHODS = ("holm", "bh", "by")
+P_METHODS = ("bonferroni", "holm", "hochberg", "bh", "by")
 
 
 def adjust(p: Floats, method: str) -> Floats:
@@ -18,8 +18,9 @@ def adjust(p: Floats, method: str) -> Floats:
 
     Args:
         p: (M,) p-values; NaN entries stay NaN and are not counted.
-        method: ``holm`` (Holm, 1979; family-wise error), ``bh`` (Benjamini and Hochberg, 1995) or
-            ``by`` (Benjamini and Yekutieli, 2001; false discovery rate).
+        method: Family-wise error: ``bonferroni``, ``holm`` (Holm, 1979), ``hochberg`` (Hochberg,
+            1988; not under negative dependence). False discovery rate: ``bh`` (Benjamini and
+            Hochberg, 1995), ``by`` (Benjamini and Yekutieli, 2001; under any dependence).
 
     Returns:
         (M,) adjusted p-values.
@@ -37,8 +38,12 @@ def adjust(p: Floats, method: str) -> Floats:
         return out
     order = known[np.argsort(p[known], kind="stable")]
     ranks = np.arange(1, m + 1)
-    if method == "holm":
+    if method == "bonferroni":
+        adjusted = m * p[order]
+    elif method == "holm":
         adjusted = np.maximum.accumulate((m - ranks + 1) * p[order])
+    elif method == "hochberg":
+        adjusted = np.minimum.accumulate(((m - ranks + 1) * p[order])[::-1])[::-1]
     else:
         penalty = float((1.0 / ranks).sum()) if method == "by" else 1.0
         adjusted = np.minimum.accumulate((penalty * m / ranks * p[order])[::-1])[::-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from evalpipe.inference.model import Floats
 
@@ -57,6 +57,22 @@ def sessions_per_arm_proportions(
     null = special.ndtri(1.0 - alpha / 2.0) * math.sqrt(2.0 * mean * (1.0 - mean))
     alternative = special.ndtri(power) * math.sqrt(p1 * (1.0 - p1) + p2 * (1.0 - p2))
     return float(deff * (null + alternative) ** 2 / (p1 - p2) ** 2)
+
+
+def sessions_per_arm_arcsine(p1: float, p2: float, alpha: float = 0.05, power: float = 0.8) -> float:
+    """Sessions an arm for two proportions on the scale of Cohen's h (Cohen, 1988)."""
+    h = 2.0 * math.asin(math.sqrt(p1)) - 2.0 * math.asin(math.sqrt(p2))
+    # The far tail is counted too, as Cohen's tables do.
+    upper = float(special.ndtri(1.0 - alpha / 2.0))
+
+    def shortfall(n: float) -> float:
+        shift = abs(h) * math.sqrt(n / 2.0)
+        return float(special.ndtr(shift - upper) + special.ndtr(-shift - upper)) - power
+
+    high = 2.0
+    while shortfall(high) < 0:
+        high *= 2.0
+    return float(optimize.brentq(shortfall, 1e-9, high, xtol=1e-10))
 
 
 def planned_design_effect(mean_sessions: float, cv: float, icc: float) -> float:

@@ -52,6 +52,16 @@ def clopper_pearson(x: float, n: float, alpha: float = 0.05) -> tuple[float, flo
     return lower, upper
 
 
+def agresti_coull(x: float, n: float, alpha: float = 0.05) -> tuple[float, float]:
+    """Adjusted Wald interval (Agresti and Coull, 1998), cut to [0, 1]; NaN when n is 0."""
+    if n <= 0:
+        return _NAN
+    z2 = float(special.ndtri(1.0 - alpha / 2.0)) ** 2
+    centre = (x + z2 / 2.0) / (n + z2)
+    half = math.sqrt(z2 * centre * (1.0 - centre) / (n + z2))
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
 def proportion_interval(x: float, n: float, alpha: float = 0.05) -> tuple[float, float]:
     """Interval of one unclustered proportion: Clopper-Pearson below 20 trials, else Wilson."""
     if n < _SMALL:

@@ -82,6 +82,18 @@ def stepdown_adjusted(p: Floats, draws: Floats, se: Floats) -> Floats:
     return out
 
 
+def single_step_adjusted(p: Floats, draws: Floats, se: Floats) -> Floats:
+    """Single-step adjusted p-values: each against the largest of all (arguments as above).
+
+    Returns:
+        (K,) share of draws whose largest |Z| reaches each statistic: the p-values that the
+        simultaneous interval agrees with. Never below the step-down ones.
+    """
+    peak = np.abs(draws / se).max(axis=1)
+    crit = -special.ndtri(np.clip(p / 2.0, 1e-300, 0.5))
+    return np.asarray((peak[:, None] >= crit).mean(axis=0))
+
+
 def rank_sets(theta: Floats, cov: Floats, df: Floats, draws: Floats, alpha: float) -> Ranking:
     """Ordered pairs and simultaneous rank sets (Mogstad, Romano, Shaikh and Wilhelm, 2024).
 

@@ -14,7 +14,7 @@ from evalpipe.orchestration.assets.layers import asset_key
 from evalpipe.orchestration.partitions import days_of
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.quality import judge_with_gx, worst
-from evalpipe.steps import rejections, verdicts
+from evalpipe.steps import evidence, rejections, verdicts
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe.store.plan import DAY_STEPS
 
@@ -68,4 +68,28 @@ def _judged(table: str, profiles: pl.DataFrame, refused: dict[str, str]) -> dg.A
     )
 
 
-CHECKS = [_profile_check(table) for table in PROFILED]
+@dg.asset_check(
+    asset=asset_key("signals.session_outcomes"),
+    name="demoted_signals_are_not_counted",
+    blocking=True,
+    description="Outcomes of the run's days leave out what reviews have demoted, and nothing else. A day that "
+    "keeps old outcomes, since a check refused it, is named; where one counts a demoted signal the run stops.",
+)
+def _demotion_check(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+    with home.open() as opened:
+        days = days_of(context)
+        made = [m for day in days if (m := opened.lookup("outcomes", day)) is not None]
+        refused = set(rejections.rejected(opened.lake))
+        wrong = evidence.overtaken(opened, made)
+        held = sorted(str(day) for day in wrong if day in refused)
+        left = sorted(str(day) for day in wrong if day not in refused)
+        demoted = evidence.demoted_in(made)
+    return dg.AssetCheckResult(
+        # A run without a signal that it would otherwise count is marked, and goes on.
+        passed=not wrong and not demoted,
+        severity=dg.AssetCheckSeverity.ERROR if left else dg.AssetCheckSeverity.WARN,
+        metadata={"slices": len(made), "demoted": demoted, "counted_all_the_same": left, "held": held},
+    )
+
+
+CHECKS = [_demotion_check, *(_profile_check(table) for table in PROFILED)]

@@ -10,6 +10,7 @@ import dagster as dg
 from evalpipe.orchestration.assets.layers import LANDING, RETENTION
 from evalpipe.orchestration.assets.models import BORDERLINE
 from evalpipe.orchestration.assets.publication import PUBLICATION, REFUSED, REPORT
+from evalpipe.steps import quality
 from evalpipe.store.manifest import STEP_TABLES
 
 _SLICES = [table.split(".") for step in ("raw", "masked", "signals", "outcomes") for table in STEP_TABLES[step]]
@@ -22,7 +23,8 @@ def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]
     Args:
         model_keys: Asset keys of the SQL models, which are built with the warehouse.
     """
-    publish = dg.AssetSelection.assets(PUBLICATION, *model_keys, REPORT)
+    judged = (dg.AssetKey(table.split(".")) for table in quality.TABLES)
+    publish = dg.AssetSelection.assets(*judged, PUBLICATION, *model_keys, REPORT)
     slices = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _SLICES))
     analysis = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _ANALYSIS))
     landing = dg.AssetSelection.assets(LANDING)

@@ -20,6 +20,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.definitions import build_defs, home_config
 from evalpipe.orchestration.assets.publication import REFUSED
 from evalpipe.orchestration.carry import carried, keep_sources
+from evalpipe.orchestration.history import open_instance
 from evalpipe.orchestration.partitions import RELEASES, nightly_range, range_tags, ranges
 from evalpipe.settings import Settings, open_home
 from evalpipe.store.files import locked, write_atomically
@@ -191,7 +192,7 @@ def _open_instance(folder: Path) -> dg.DagsterInstance:
     database with two. Dagster does not lock this; once they are there, SQLite's own locks do.
     """
     with locked(folder / "instance.lock"):
-        instance = dg.DagsterInstance.from_config(str(folder))
+        instance = open_instance(folder)
         # Storages open on first use; each makes its database when it does.
         for storage in (instance.run_storage, instance.event_log_storage, instance.schedule_storage):
             assert storage is not None

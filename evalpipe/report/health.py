@@ -15,8 +15,10 @@ from evalpipe.report.frames import ReportInputs, rounded, rows
 from evalpipe.report.phrases import check_title, entity_title
 from evalpipe.report.records import Check, EntityCount, Health, Leak, QuarantineCount, SourceRows
 
-#: Rows of ``analysis.diagnostics`` that state a group of versions; they check nothing.
+#: Rows of ``analysis.diagnostics`` that state a group of versions, or what was done and why; they
+#: check nothing.
 SUPPORT_GROUP = "support_group"
+STATEMENTS = (SUPPORT_GROUP, "plan")
 _BALANCE = ("rows_read", "rows_kept", "rows_noise", "rows_quarantined")
 
 
@@ -84,5 +86,5 @@ def _checks(table: list[dict[str, Any]]) -> tuple[Check, ...]:
             detail=clean_label(row["detail"]),
         )
         for row in sorted(table, key=lambda row: (row["check_name"], row["subject"]))
-        if row["check_name"] != SUPPORT_GROUP
+        if row["check_name"] not in STATEMENTS
     )

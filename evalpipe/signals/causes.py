@@ -32,6 +32,8 @@ class Cause:
         program: The last program must match; null for any.
         codes: Exit codes; empty for rows of text.
         is_exception: Only of an uncaught exception's line.
+        is_first: An exit code that says more than any text.
+        is_loose: Words that many texts hold: asked when neither text nor exit code told.
     """
 
     id: str
@@ -41,6 +43,8 @@ class Cause:
     program: re.Pattern[str] | None
     codes: frozenset[int]
     is_exception: bool
+    is_loose: bool
+    is_first: bool
     examples: tuple[Mapping[str, Any], ...]
 
 
@@ -50,8 +54,11 @@ class Causes:
 
     texts: tuple[Cause, ...]
     exits: tuple[Cause, ...]
+    loose: tuple[Cause, ...]
     traceback: re.Pattern[str]
     exception: re.Pattern[str]
+    stack: re.Pattern[str]
+    raised: re.Pattern[str]
     diagnostic: re.Pattern[str]
 
 
@@ -67,17 +74,17 @@ def causes() -> Causes:
     rows = tuple(
         Cause(
             row["id"], row["category"], pattern(row, "any"), pattern(row, "unless"), pattern(row, "program"),
-            frozenset(row.get("codes", ())), row.get("exception", False), tuple(row["examples"]),
+            frozenset(row.get("codes", ())), row.get("exception", False), row.get("loose", False),
+            row.get("first", False), tuple(row["examples"]),
         )
         for row in data["cause"]
     )  # fmt: skip
-    lines = data["lines"]
+    lines = {name: rulefiles.to_python(text) for name, text in data["lines"].items()}
     return Causes(
-        tuple(row for row in rows if row.any is not None),
+        tuple(row for row in rows if row.any is not None and not row.is_loose),
         tuple(row for row in rows if row.any is None),
-        rulefiles.to_python(lines["traceback"]),
-        rulefiles.to_python(lines["exception"]),
-        rulefiles.to_python(lines["diagnostic"]),
+        tuple(row for row in rows if row.is_loose),
+        **lines,
     )
 
 
@@ -93,32 +100,62 @@ def cause(text: str, code: int | None = None, last: str = "") -> tuple[str, str 
         (category, the words that told it); null words where no text did.
     """
     known = causes()
-    for part, is_exception in _parts(known, text):
-        for row in known.texts:
-            if row.is_exception and not is_exception:
-                continue
-            if row.program is not None and not row.program.search(last):
-                continue
-            found = row.any.search(part) if row.any is not None else None
-            if found and (row.unless is None or not row.unless.search(part)):
-                return row.category, found[0]
-        if is_exception:
-            return UNKNOWN, part
     for row in known.exits:
-        if code in row.codes and (row.program is None or row.program.search(last)):
+        if row.is_first and _is_exit(row, code, last):
             return row.category, None
+    parts = list(_parts(known, text))
+    for part, is_exception in parts:
+        found = _first(known.texts, part, last, is_exception=is_exception)
+        if found or is_exception:
+            return found or (UNKNOWN, part)
+    for row in known.exits:
+        if _is_exit(row, code, last):
+            return row.category, None
+    for part, _ in parts:
+        if found := _first(known.loose, part, last, is_exception=False):
+            return found
     return UNKNOWN, None
+
+
+def _is_exit(row: Cause, code: int | None, last: str) -> bool:
+    return code in row.codes and (row.program is None or row.program.search(last) is not None)
+
+
+def _first(rows: tuple[Cause, ...], part: str, last: str, *, is_exception: bool) -> tuple[str, str] | None:
+    for row in rows:
+        if row.any is None or (row.is_exception and not is_exception):
+            continue
+        if row.program is not None and not row.program.search(last):
+            continue
+        found = row.any.search(part)
+        if found and (row.unless is None or not row.unless.search(part)):
+            return row.category, found[0]
+    return None
 
 
 def _parts(known: Causes, text: str) -> Iterator[tuple[str, bool]]:
     """The parts of a result that speak, in order, and whether one is an uncaught exception."""
-    traces = list(known.traceback.finditer(text))
-    if traces:
-        # Of a chain of exceptions the last one ended the program. It may be cut off.
-        raised = known.exception.search(text, traces[-1].end())
-        if raised:
-            yield raised[0].strip(), True
+    raised = _raised(known, text)
+    if raised:
+        yield raised, True
     lines = [line for line in text.splitlines() if line.strip()]
     told = [line for line in lines[:-_LAST_LINES] if known.diagnostic.search(line)]
-    yield "\n".join([*told, *lines[-_LAST_LINES:]]), False
-    yield text, False
+    speaking = [*told, *lines[-_LAST_LINES:]]
+    yield "\n".join(speaking), False
+    if len(speaking) < len(lines):
+        yield text, False
+
+
+def _raised(known: Causes, text: str) -> str:
+    """The line of the exception that ended the program; empty if there is none, or it was cut off."""
+    traces = list(known.traceback.finditer(text))
+    if traces:
+        # Of a chain of exceptions the last one ended the program.
+        found = known.exception.search(text, traces[-1].end())
+        return found[0].strip() if found else ""
+    if known.stack.search(text):
+        # Here the first exception ended it, unless it says what caused it.
+        lines = [found[0].strip() for found in known.raised.finditer(text)]
+        caused = [line for line in lines if line.startswith("caused by: ")]
+        return (caused or lines[:1] or [""])[-1]
+    return ""

@@ -43,9 +43,10 @@ _PLACES = frozenset({("docker", "exec"), ("podman", "exec"), ("docker", "run"), 
 _PLACES_3 = frozenset({("docker", "compose", "exec"), ("docker", "compose", "run")})
 #: Programs whose first argument says which program it is.
 _TWO_WORDS = frozenset(
-    {"git", "go", "cargo", "npm", "pnpm", "yarn", "bun", "deno", "dotnet", "docker", "gh", "make", "kubectl", "terraform",
-     "tofu", "helm", "systemctl", "swift", "mix", "rake", "rails", "flutter", "dart", "bazel", "zig", "pip", "pip3",
-     "brew", "apt-get", "apt", "turbo", "nx", "tmux", "crontab", "gcloud", "aws", "az", "conda", "composer", "podman"}
+    {"git", "go", "cargo", "npm", "pnpm", "yarn", "bun", "deno", "dotnet", "docker", "gh", "make", "kubectl",
+     "terraform", "tofu", "helm", "systemctl", "swift", "mix", "rake", "rails", "flutter", "dart", "bazel", "zig",
+     "pip", "pip3", "brew", "apt-get", "apt", "turbo", "nx", "tmux", "crontab", "gcloud", "aws", "az", "conda",
+     "composer", "podman"}
 )  # fmt: skip
 _WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "-f", "--directory", "--prefix", "--cwd", "-n", "--namespace", "-u",
@@ -119,7 +120,7 @@ def _parse(command: str, depth: int) -> CommandLine:
         segments += found.segments
     kept = [segment for segment in segments if segment.name not in _SYNTAX] or segments
     is_strict = "pipefail" in text or "set -e" in text
-    scope = inner_scope if len(parts) == 1 and inner_scope else _scope(kept, is_strict=is_strict)
+    scope = inner_scope if len(parts) == 1 and inner_scope else _scope(segments, is_strict=is_strict)
     return CommandLine(tuple(kept), scope, _last(kept, text))
 
 
@@ -162,6 +163,9 @@ def _unwrapped(words: list[str]) -> list[str]:
         pair = (head, words[1] if len(words) > 1 else "")
         if _ASSIGNMENT.match(words[0]):
             words = words[1:]
+        elif head == "env" and not _without_options(words[1:]):
+            # Alone it shows the environment.
+            break
         elif head in _WRAPPERS:
             words = _without_options(words[1:])
         elif head in {"timeout", "gtimeout", "flock"}:
@@ -195,6 +199,7 @@ def _without_options(words: list[str]) -> list[str]:
 
 
 def _scope(segments: list[Segment], *, is_strict: bool) -> str:
+    # A loop goes on after a failure: what closes it counts as a program here.
     joins = [segment.operator for segment in segments[1:]]
     if joins and joins[-1] in {"||", ";", "\n"} and segments[-1].name in _MASKING:
         return "masked"

@@ -1,6 +1,6 @@
-"""What the agent's last words say about the moment at which a person writes.
+"""What the agent's words say about the moment at which a person writes.
 
-Belongs here: whether the agent had asked, and whether it had claimed to be done. Wording is data
+Belongs here: whether the agent had asked, claimed to be done, or apologised. Wording is data
 (``context.toml``); what follows from it is not decided here.
 """
 
@@ -22,6 +22,12 @@ def _rules() -> tuple[str, str, int, int]:
     return question, claim, data["tail_chars"], data["question_chars"]
 
 
+@lru_cache(maxsize=1)
+def _apology() -> tuple[str, int]:
+    data = rulefiles.load("context.toml")
+    return rulefiles.to_rust(rulefiles.any_of(data["apology"])), data["apology_chars"]
+
+
 def agent_flags(text: pl.Series) -> pl.DataFrame:
     """Flags of the agent's message that a turn answers.
 
@@ -41,3 +47,15 @@ def agent_flags(text: pl.Series) -> pl.DataFrame:
         agent_claimed_done=pl.col("tail").str.contains(claim),
         agent_tail="tail",
     )
+
+
+def promises(text: pl.Series) -> pl.Series:
+    """Whether agent messages apologise at their beginning or claim at their end to be done.
+
+    Args:
+        text: (n,) masked agent messages.
+    """
+    apology, chars = _apology()
+    head = pl.DataFrame({"head": text.fill_null("").str.head(chars)}).select(head=fold_column(pl.col("head")))
+    is_sorry = head.select(pl.col("head").str.contains(apology))["head"]
+    return is_sorry | agent_flags(text)["agent_claimed_done"]

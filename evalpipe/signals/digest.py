@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from evalpipe.signals import episodes, features, hard, rulefiles, semantic, tasks
+from evalpipe.signals import episodes, features, hard, process, rulefiles, semantic, tasks
 from evalpipe.signals.borderline import model
 
 
@@ -22,6 +22,6 @@ def extraction_digest() -> str:
         state.update(path.relative_to(root).as_posix().encode() + b"\0")
         # Line ends depend on the checkout, not on the rules.
         state.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    versions = (semantic.VERSION, hard.VERSION, tasks.VERSION, episodes.VERSION, features.VERSION)
+    versions = (semantic.VERSION, hard.VERSION, tasks.VERSION, episodes.VERSION, features.VERSION, process.VERSION)
     state.update("\0".join((*versions, model.shipped().digest)).encode())
     return state.hexdigest()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evalpipe.contracts.signals import CATEGORY_LAYERS
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.signals import causes, commands, rulefiles
 
 FAILURES = frozenset({"error", "check_failure"})
@@ -76,7 +76,9 @@ class Rule:
     unless_command: re.Pattern[str] | None
     last: re.Pattern[str] | None
     any: re.Pattern[str] | None
+    also: re.Pattern[str] | None
     unless: re.Pattern[str] | None
+    is_head: bool
     is_run: bool
     is_speaker: bool
     examples: tuple[Mapping[str, Any], ...]
@@ -140,7 +142,9 @@ def _rule(row: Mapping[str, Any], macros: Mapping[str, str]) -> Rule:
         unless_command=pattern("unless_command"),
         last=pattern("last"),
         any=pattern("any"),
+        also=pattern("also"),
         unless=pattern("unless"),
+        is_head=row.get("head", False),
         is_run=row.get("runs", False),
         is_speaker=row.get("speaker", False),
         examples=tuple(row["examples"]),
@@ -223,7 +227,11 @@ def _evidence(rule: Rule, command: str, line: commands.CommandLine, region: str)
         return None
     if rule.is_run and line.segments and all(table().viewers.search(name) for name in line.programs):
         return None
+    if rule.is_head:
+        region = region[: table().start_chars]
     if rule.unless is not None and rule.unless.search(region):
+        return None
+    if rule.also is not None and not rule.also.search(region):
         return None
     if rule.any is None:
         return _first_line(region)

@@ -14,10 +14,10 @@ from evalpipe.signals import repairs
 from evalpipe.signals.semantic import NEGATIVE
 from evalpipe.signals.turns import closing_agent_flags
 
-VERSION = "1"
+VERSION = "2"
 _COMPLAINTS = ("complaint.sentiment", "complaint.failure_report")
 #: Steps that say nothing about how a session ended.
-_ASIDE = ("meta", "injected", "notification", "compaction", "system", "synthetic")
+_ASIDE = ("feedback", "meta", "injected", "notification", "compaction", "system", "synthetic")
 _API_ERROR = r"(?i)\bapi error\b|rate limit|overloaded|usage limit|quota exceeded|credit balance|internal server error"
 
 
@@ -46,9 +46,7 @@ def session_features(
         _call_counts(steps, calls, hard),
         repairs.command_counts(calls),
         _repair_counts(calls, hard, max_fix_steps),
-        _said(semantic),
-        _episodes(found),
-        _confirmation(turns, calls, semantic),
+        said(turns, calls, semantic, found),
         _ending(steps, turns, calls),
     ]
     out = scenario
@@ -60,6 +58,18 @@ def session_features(
         extractor_version=pl.lit(VERSION),
     )  # fmt: skip
     return out.select(polars_schema(SESSION_FEATURES).names())
+
+
+def said(turns: pl.DataFrame, calls: pl.DataFrame, semantic: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """What people said, one row a session that has any of it; counts are null where there is nothing to count.
+
+    Args:
+        turns: ``session_id, seq`` of turns. calls: ``session_id, seq`` of tool calls.
+        semantic: Semantic rows that count.
+        found: Correction episodes.
+    """
+    out = _said(semantic).join(_episodes(found), on="session_id", how="full", coalesce=True)
+    return out.join(_confirmation(turns, calls, semantic), on="session_id", how="full", coalesce=True)
 
 
 def _turn_counts(turns: pl.DataFrame) -> pl.DataFrame:

@@ -16,14 +16,14 @@ from typing import Any
 import polars as pl
 
 from evalpipe.contracts.render import polars_schema
-from evalpipe.contracts.signals import BY_NAME, CATEGORY_LAYERS
 from evalpipe.contracts.tables.signals import HARD
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.criteria.model import ExtractionCriteria
-from evalpipe.signals import repairs, rulefiles
-from evalpipe.signals.ids import digest, window
+from evalpipe.signals import actions, hard_row, repairs, rulefiles
+from evalpipe.signals.ids import digest
+from evalpipe.signals.risks import risky_calls
 
-EXTRACTOR = "events"
-VERSION = "1"
+VERSION = hard_row.VERSION
 _SELF_FIXED_STRENGTH = 0.05
 _OUTPUT = ("session_id", "seq", "turn", "name", "exit_code", "exit_scope", "category", "layer", "confidence",
            "is_hidden", "rule_id", "target_key", "output", "start", "end")  # fmt: skip
@@ -48,32 +48,17 @@ def hard_rows(
         *_refusals(calls, chars),
         *_interrupts(steps, calls, chars),
         *_version_control(steps, calls, chars),
+        *_risks(calls, chars),
         *_objectives(sessions, steps),
+        *actions.rows(steps, calls, chars),
     ]
     return pl.DataFrame(rows, schema=polars_schema(HARD), orient="row")
-
-
-def _row(
-    signal: str, where: tuple[str, int, int], rule: str, text: str, span: tuple[int, int], chars: int, *,
-    confidence: float, category: str | None = None, layer: str | None = None, exit_code: int | None = None,
-    exit_scope: str | None = None, is_hidden: bool = False, tool: str | None = None, target_key: str | None = None,
-    strength: float | None = None, field: str = "output",
-) -> tuple[Any, ...]:  # fmt: skip
-    session, seq, turn = where
-    start, end = window(text, *span, chars)
-    known = BY_NAME[signal]
-    name = digest(session, seq, signal, rule, VERSION)
-    return (
-        name, session, None, turn, seq, signal, known.polarity, known.strength if strength is None else strength,
-        confidence, category, layer, exit_code, exit_scope, is_hidden, tool, target_key, rule,
-        field if text else None, text[start:end], start, end, EXTRACTOR, VERSION,
-    )  # fmt: skip
 
 
 def _from_output(signal: str, row: dict[str, Any], rule: str, chars: int, **more: Any) -> tuple[Any, ...]:
     where = (row["session_id"], row["seq"], row["turn"])
     given = {"confidence": row["confidence"], "category": row["category"], "layer": row["layer"]} | more
-    return _row(
+    return hard_row.make(
         signal, where, rule, row["output"] or "", (row["start"] or 0, row["end"] or 0), chars,
         exit_code=row["exit_code"], exit_scope=row["exit_scope"], is_hidden=row["is_hidden"], tool=row["name"],
         target_key=row["target_key"], **given,
@@ -139,7 +124,7 @@ def _interrupts(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> Iterabl
     told = told.filter(~(for_tool & pl.col("is_refused").fill_null(value=False)))
     for session, seq, turn, text in told.select("session_id", "seq", "turn", "text").iter_rows():
         said = text or ""
-        yield _row(
+        yield hard_row.make(
             "interrupt", (session, seq, turn), "event.interrupt", said, (0, min(len(said), chars)), chars,
             confidence=0.98, category="interrupted", layer=CATEGORY_LAYERS["interrupted"], field="text",
         )  # fmt: skip
@@ -147,7 +132,7 @@ def _interrupts(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> Iterabl
     stopped = calls.filter(pl.col("status") == "interrupted").join(any_told, on=both, how="anti", maintain_order="left")
     stopped = stopped.group_by(both, maintain_order=True).first()
     for row in stopped.select(_OUTPUT).iter_rows(named=True):
-        yield _row(
+        yield hard_row.make(
             "interrupt", (row["session_id"], row["seq"], row["turn"]), "event.interrupted-call", "", (0, 0), chars,
             confidence=0.9, category="interrupted", layer=CATEGORY_LAYERS["interrupted"], tool=row["name"],
         )  # fmt: skip
@@ -181,8 +166,18 @@ def _version_control(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> It
                 found = pattern.search(text)
                 span = found.span() if found else (0, min(len(text), chars))
                 key = digest(name or "", command)
-                yield _row(row["signal"], (session, seq, turn), row["id"], text, span, chars,
+                yield hard_row.make(row["signal"], (session, seq, turn), row["id"], text, span, chars,
                            confidence=row["confidence"], tool=name, target_key=key, field=field)  # fmt: skip
+
+
+def _risks(calls: pl.DataFrame, chars: int) -> Iterable[tuple[Any, ...]]:
+    for call, risk, span in risky_calls(calls):
+        where = (call["session_id"], call["seq"], call["turn"])
+        yield hard_row.make(
+            risk.signal, where, risk.id, call["arguments"], span, chars, confidence=risk.confidence,
+            exit_code=call["exit_code"], tool=call["name"], target_key=digest(call["name"], call["arguments"]),
+            field="arguments",
+        )  # fmt: skip
 
 
 def _objectives(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[Any, ...]]:
@@ -191,4 +186,4 @@ def _objectives(sessions: pl.DataFrame, steps: pl.DataFrame) -> Iterable[tuple[A
     joined = known.join(last, on="session_id", how="left", maintain_order="left")
     for session, success, seq, turn in joined.iter_rows():
         signal = "objective.success" if success else "objective.failure"
-        yield _row(signal, (session, seq or 0, turn or 0), "log.objective", "", (0, 0), 1, confidence=1.0)
+        yield hard_row.make(signal, (session, seq or 0, turn or 0), "log.objective", "", (0, 0), 1, confidence=1.0)

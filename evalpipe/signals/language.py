@@ -1,11 +1,13 @@
-"""Language of a turn: script first, then frequent words, then the language of its session.
+"""Language of a turn: script first, then words, accents and endings, then the language of its session.
 
-Belongs here: counting and choosing. The scripts and words are data (``languages.toml``). Only what
+Belongs here: counting and choosing. Scripts, words and weights are data (``languages.toml``). Only what
 the user writes is read, never what an agent answered: the answer is a consequence of the version.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 
 import polars as pl
@@ -15,44 +17,73 @@ from evalpipe.signals import rulefiles
 _SAMPLE_CHARS = 200
 _LATIN = "[a-z]"
 _NOT_ASCII = r"[^\x00-\x7f]"
+_WORD = "[a-z][a-z']*"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rule file, ready to use: expressions by language and one table of words."""
+
+    scripts: dict[str, str]
+    #: One row a word, one column a language with the word's weight. What one language alone has weighs more.
+    words: pl.DataFrame
+    accents: dict[str, str]
+    endings: dict[str, str]
+    weights: dict[str, int]
+    min_letters: int
+    margin: int
+    default: str
 
 
 @lru_cache(maxsize=1)
-def _rules() -> tuple[dict[str, str], dict[str, str], int, str]:
+def _rules() -> _Rules:
     data = rulefiles.load("languages.toml")
-    words = {
-        lang: rulefiles.to_rust(r"\b(?:" + "|".join(sorted(set(words), key=len, reverse=True)) + r")\b")
-        for lang, words in data["words"].items()
-    }
-    return data["scripts"], words, data["min_letters"], data["default"]
+    weights = data["weights"]
+    listed = {lang: set(words) for lang, words in data["words"].items()}
+    known = Counter(word for words in listed.values() for word in words)
+    table = [
+        (word, *((weights["own"] if n == 1 else weights["word"]) if word in mine else 0 for mine in listed.values()))
+        for word, n in sorted(known.items())
+    ]
+    words = pl.DataFrame(table, schema={"word": pl.String, **dict.fromkeys(listed, pl.Int32)}, orient="row")
+    endings = {lang: rulefiles.to_rust(pattern) for lang, pattern in data["endings"].items()}
+    return _Rules(
+        data["scripts"], words, data["accents"], endings, weights, data["min_letters"], data["margin"], data["default"]
+    )
 
 
-def turn_languages(prose: pl.Series, session: pl.Series) -> pl.Series:
+def turn_languages(prose: pl.Series, session: pl.Series, text: pl.Series | None = None) -> pl.Series:
     """Language of each turn.
 
     Args:
         prose: (n,) folded prose, in order of session and turn.
         session: (n,) session of each turn.
+        text: (n,) the messages as they were written, for the accents that folding takes away; the
+            prose without them.
 
     Returns:
         (n,) codes such as ``en``; ``und`` where neither the turn nor its session tells.
     """
-    scripts, words, min_letters, default = _rules()
-    sample = pl.DataFrame({"session": session, "text": prose.str.head(_SAMPLE_CHARS)}).with_row_index("row")
+    rules = _rules()
+    sample = pl.DataFrame(
+        {"session": session, "text": prose.str.head(_SAMPLE_CHARS),
+         "raw": (prose if text is None else text).fill_null("").str.head(_SAMPLE_CHARS)}
+    ).with_row_index("row")  # fmt: skip
     scored = sample.with_columns(latin=pl.col("text").str.count_matches(_LATIN))
     # Most text is ASCII, and then only Latin letters need counting.
     foreign = scored.filter(pl.col("text").str.contains(_NOT_ASCII)).with_columns(
-        pl.col("text").str.count_matches(pattern).alias(f"s_{lang}") for lang, pattern in scripts.items()
+        pl.col("text").str.count_matches(pattern).alias(f"s_{lang}") for lang, pattern in rules.scripts.items()
     )
-    foreign = foreign.select("row", script=_by_script(scripts), signs=pl.sum_horizontal(pl.col("^s_.*$")))
+    foreign = foreign.select("row", script=_by_script(rules.scripts), signs=pl.sum_horizontal(pl.col("^s_.*$")))
     scored = scored.join(foreign, on="row", how="left", maintain_order="left")
     scored = scored.with_columns(letters=pl.col("latin") + pl.col("signs").fill_null(0))
-    latin = scored.filter(pl.col("script").is_null() & (pl.col("latin") > 0))
-    latin = latin.select("row", **{lang: pl.col("text").str.count_matches(p) for lang, p in words.items()})
-    latin = latin.select("row", by_words=_by_words(list(words)))
+    latin = _latin(scored.filter(pl.col("script").is_null() & (pl.col("latin") > 0)), rules)
     joined = scored.join(latin, on="row", how="left", maintain_order="left")
-    own = joined.select("row", "session", "letters", lang=pl.coalesce("script", "by_words"))
-    return _with_session(own, min_letters, default)
+    own = joined.select(
+        "row", "session", "letters", "lead", is_script=pl.col("script").is_not_null(),
+        lang=pl.coalesce("script", "by_words"),
+    )  # fmt: skip
+    return _with_session(own, rules)
 
 
 def _by_script(scripts: dict[str, str]) -> pl.Expr:
@@ -65,19 +96,45 @@ def _by_script(scripts: dict[str, str]) -> pl.Expr:
     for lang in scripts:
         if lang not in {"ja", "zh"}:
             count = pl.col(f"s_{lang}")
-            tests.append((lang, (count >= 2) & (count * 3 >= latin)))
+            tests.append((lang, ((count >= 2) & (count * 6 >= latin)) | ((count >= 1) & (latin == 0))))
     return pl.coalesce([pl.when(test).then(pl.lit(lang)) for lang, test in tests])
 
 
-def _by_words(langs: list[str]) -> pl.Expr:
-    """The language with the most frequent words; null without any or on a tie for the lead."""
+def _latin(turns: pl.DataFrame, rules: _Rules) -> pl.DataFrame:
+    """Language of turns in Latin letters: ``row``, ``by_words`` (null without a clear lead), ``lead``."""
+    langs = rules.words.columns[1:]
+    # A join on words costs a tenth of one expression a language.
+    words = turns.select("row", word=pl.col("text").str.extract_all(_WORD)).explode("word")
+    scores = words.join(rules.words, on="word").group_by("row").agg(pl.sum(*langs))
+    scores = turns.select("row", "text", "raw").join(scores, on="row", how="left", maintain_order="left")
+    scores = scores.with_columns(pl.col(langs).fill_null(0))
+    scores = _added(scores, pl.col("raw").str.contains(_NOT_ASCII), "raw", rules.accents, rules.weights["accent"])
+    scores = _added(scores, _lead(langs) < rules.margin, "text", rules.endings, rules.weights["ending"])
     best = pl.max_horizontal(langs)
-    leads = {lang: pl.col(lang) == best for lang in langs}
-    is_clear = (best > 0) & (pl.sum_horizontal([lead.cast(pl.Int32) for lead in leads.values()]) == 1)
-    return pl.when(is_clear).then(pl.coalesce([pl.when(lead).then(pl.lit(lang)) for lang, lead in leads.items()]))
+    names = [pl.when(pl.col(lang) == best).then(pl.lit(lang)) for lang in langs]
+    return scores.select("row", lead=_lead(langs), by_words=pl.when(_lead(langs) > 0).then(pl.coalesce(names)))
 
 
-def _with_session(own: pl.DataFrame, min_letters: int, default: str) -> pl.Series:
+def _lead(langs: list[str]) -> pl.Expr:
+    """By how much the best score leads the second."""
+    best = pl.max_horizontal(langs)
+    is_best = [pl.col(lang) == best for lang in langs]
+    second = pl.max_horizontal(
+        [pl.when(~top).then(lang).otherwise(0) for top, lang in zip(is_best, langs, strict=True)]
+    )
+    return pl.when(pl.sum_horizontal([top.cast(pl.Int32) for top in is_best]) == 1).then(best - second).otherwise(0)
+
+
+def _added(scores: pl.DataFrame, where: pl.Expr, column: str, marks: dict[str, str], weight: int) -> pl.DataFrame:
+    """Scores with the marks found in a column added, where a test holds; of one mark at most three count."""
+    text = pl.col(column).str.to_lowercase()
+    counts = {f"+{n}": (text.str.count_matches(p).clip(0, 3) * weight).cast(pl.Int32) for n, p in marks.items()}
+    found = scores.filter(where).select("row", **counts)
+    scores = scores.join(found, on="row", how="left", maintain_order="left")
+    return scores.with_columns(pl.col(n) + pl.col(f"+{n}").fill_null(0) for n in marks).drop(list(counts))
+
+
+def _with_session(own: pl.DataFrame, rules: _Rules) -> pl.Series:
     known = own.filter(pl.col("lang").is_not_null())
     majority = (
         known.group_by("session", "lang")
@@ -87,8 +144,8 @@ def _with_session(own: pl.DataFrame, min_letters: int, default: str) -> pl.Serie
         .agg(majority=pl.col("lang").first())
     )
     joined = own.join(majority, on="session", how="left", maintain_order="left")
-    short = (pl.col("letters") < min_letters) & pl.col("majority").is_not_null()
     # A script is certain at any length; words are not.
-    is_script = pl.col("lang").is_in(["zh", "ja", "ko", "ru", "ar", "hi"])
-    lang = pl.when(short & ~is_script).then("majority").otherwise(pl.coalesce("lang", "majority"))
-    return joined.select(lang=lang.fill_null(default))["lang"]
+    unsure = (pl.col("letters") < rules.min_letters) | (pl.col("lead") < rules.margin)
+    inherits = unsure & ~pl.col("is_script") & pl.col("majority").is_not_null()
+    lang = pl.when(inherits).then("majority").otherwise(pl.coalesce("lang", "majority"))
+    return joined.select(lang=lang.fill_null(rules.default))["lang"]

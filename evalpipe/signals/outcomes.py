@@ -7,6 +7,7 @@ Does not belong here: extraction, estimation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -16,8 +17,9 @@ from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.render import conform, polars_schema
 from evalpipe.contracts.signals import BY_NAME, SEMANTIC_SIGNALS
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
-from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
+from evalpipe.contracts.tables.signals import SESSION_OUTCOMES, SESSION_SCORES
 from evalpipe.criteria.model import Criteria, OutcomesCriteria
+from evalpipe.signals.demotion import ANY, COURSE_UNKNOWN, END_UNKNOWN, Demoted
 from evalpipe.signals.ledger import with_assignment
 from evalpipe.signals.prices import Prices, session_costs
 
@@ -29,6 +31,22 @@ _ONE = pl.lit(1.0)
 _SPOKEN = frozenset({
     "confirmation", "correction", "complaint", "right_first_time", "unrecovered_correction", "convergence",
 })  # fmt: skip
+#: Signals without which a metric is unknown: where one is demoted, its absence says nothing.
+_EVIDENCE: dict[str, tuple[str, ...]] = {
+    "positive_outcome": ("confirm.explicit",),
+    "confirmation": ("confirm.explicit",),
+    "correction": ("correction",),
+    "complaint": ("complaint.sentiment", "complaint.failure_report"),
+    "right_first_time": ("confirm.explicit", "command_error"),
+    "unrecovered_correction": ("correction",),
+    "steerability": ("correction",),
+    "convergence": ("confirm.explicit",),
+    "execution_errors": ("command_error",),
+    "execution_success": ("command_error",),
+    "self_repair": ("command_error",),
+}
+#: Metrics that need the course of a session behind a signal.
+_COURSE = frozenset({"unrecovered_correction", "steerability", "convergence"})
 
 
 def session_outcomes(
@@ -44,14 +62,16 @@ def session_outcomes(
     usage: pl.DataFrame,
     prices: Prices,
     ledger: pl.DataFrame,
+    demoted: Demoted = (),
 ) -> pl.DataFrame:
     """Rows of signals.session_outcomes for a day.
 
     Args:
         day: UTC day of the sessions' start.
         sessions: masked.sessions of the day.
-        features: signals.session_features of these sessions.
-        hard, semantic: Signals of these sessions.
+        features: signals.session_features of these sessions, those of ``demotion.without`` where signals
+            are demoted.
+        hard, semantic: Signals of these sessions that are not demoted.
         later_starts: ``user_id, workspace, session_id, started_at`` of sessions around the day, in
             which continuations are looked for.
         criteria: Weights, thresholds, measurement.
@@ -59,6 +79,8 @@ def session_outcomes(
         usage: signals.session_usage of these sessions.
         prices: The price table.
         ledger: The assignment ledger (``LEDGER``).
+        demoted: Signals that reviews have taken away, as (signal, language): what rests on them is unknown
+            in sessions of that language, not absent.
 
     Returns:
         One row a session, but none for those whose consent is withdrawn: their text is gone, and a
@@ -73,6 +95,9 @@ def session_outcomes(
     """
     rules = criteria.outcomes
     kept = sessions.filter((pl.col("consent").fill_null("") != CONSENT_WITHDRAWN) & ~is_sub_agent())
+    features = features.with_columns(
+        pl.lit(value=False).alias(name) for name in (END_UNKNOWN, COURSE_UNKNOWN) if name not in features.columns
+    )
     rows = with_assignment(kept, ledger)
     rows = rows.join(features, on="session_id", how="left", maintain_order="left", suffix="_counted")
     n_bare = rows["scenario"].null_count()
@@ -81,7 +106,7 @@ def session_outcomes(
     rows = rows.join(_scores(hard, semantic, criteria), on="session_id", how="left", maintain_order="left")
     rows = rows.with_columns(pl.col("signal_score").fill_null(0.0), pl.col("has_positive").fill_null(value=False))
     rows = _with_end(rows, later_starts, rules, is_settled=is_settled)
-    rows = rows.with_columns(_metrics(rules, is_settled=is_settled))
+    rows = rows.with_columns(_metrics(rules, demoted, is_settled=is_settled))
     tokens = pl.sum_horizontal(_TOKENS)
     told = pl.any_horizontal([pl.col(c).is_not_null() for c in _TOKENS])
     costs = session_costs(usage, rows.select("session_id", day=pl.col("started_at").dt.date()), prices)
@@ -120,6 +145,7 @@ def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> p
     counts = events.group_by(columns).agg(n=pl.len())
     worth = {name: BY_NAME[name].polarity * weight for name, weight in sorted(rules.weights.items())}
     positive = [name for name in SEMANTIC_SIGNALS if BY_NAME[name].polarity > 0]
+    positive.append("explicit_feedback.positive")
     weight = pl.col("signal").replace_strict(worth, default=0.0, return_dtype=pl.Float64)
     counts = counts.with_columns(part=pl.col("n").clip(upper_bound=rules.count_cap) * weight)
     # Floating sums depend on order, and signals that cancel must meet the threshold exactly.
@@ -130,6 +156,32 @@ def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> p
     )
 
 
+def scored(criteria: Criteria) -> frozenset[str]:
+    """Signals that outcomes rest on: those with a weight, and those that a metric is made of."""
+    weighted = {name for name, weight in criteria.outcomes.weights.items() if weight}
+    return frozenset(weighted.union(*_EVIDENCE.values()))
+
+
+def session_scores(
+    outcomes: pl.DataFrame, hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria
+) -> pl.DataFrame:
+    """Rows of signals.session_scores.
+
+    Args:
+        outcomes: signals.session_outcomes of the sessions.
+        hard, semantic: Their signals that are not demoted.
+        criteria: Least confidence and cap of counts.
+    """
+    everything = replace(criteria.outcomes, weights={signal.name: signal.strength for signal in BY_NAME.values()})
+    criteria = replace(criteria, outcomes=everything)
+    rows = outcomes.select("session_id", "measurement")
+    for name, family in (("hard_score", (hard, semantic.clear())), ("semantic_score", (hard.clear(), semantic))):
+        scored = _scores(*family, criteria).select("session_id", pl.col("signal_score").alias(name))
+        rows = rows.join(scored, on="session_id", how="left", maintain_order="left")
+    rows = rows.with_columns(pl.col("hard_score", "semantic_score").fill_null(0.0))
+    return conform(SESSION_SCORES, rows).sort(SESSION_SCORES.sort)
+
+
 def _with_end(
     rows: pl.DataFrame, later_starts: pl.DataFrame, rules: OutcomesCriteria, *, is_settled: bool
 ) -> pl.DataFrame:
@@ -137,7 +189,8 @@ def _with_end(
 
     What the log states comes first. A session is abandoned when its last task is unresolved, nothing
     closed it, and the same user does not go on in the same folder within the hours of the criteria.
-    It is open while that cannot be known yet, or ever: the user is not named.
+    It is open while that cannot be known yet, or ever: the user is not named, or a signal that is
+    demoted decided it.
     """
     rows = _with_continuation(rows, later_starts, rules.abandonment_hours)
     logged = pl.col("end_status_logged")
@@ -146,6 +199,7 @@ def _with_end(
     status = (
         pl.when(logged.is_in(["completed", "error", "timeout"])).then(logged)
         .when(pl.col("is_last_step_error")).then(pl.lit("error"))
+        .when(pl.col(END_UNKNOWN)).then(pl.lit("open"))
         .when(unresolved & pl.col("is_continued")).then(pl.lit("interrupted"))
         .when(unresolved & unknown).then(pl.lit("open"))
         .when(unresolved).then(pl.lit("abandoned"))
@@ -171,14 +225,14 @@ def _with_continuation(rows: pl.DataFrame, later_starts: pl.DataFrame, hours: fl
     return rows.with_columns(pl.col("is_continued").fill_null(value=False))
 
 
-def _metrics(rules: OutcomesCriteria, *, is_settled: bool) -> list[pl.Expr]:
+def _metrics(rules: OutcomesCriteria, demoted: Demoted, *, is_settled: bool) -> list[pl.Expr]:
     """(numerator, denominator) of every metric of ``contracts/metrics.py`` (methods, section 17)."""
     objective = pl.col("is_objective_success")
     by_signals = (pl.col("signal_score") > rules.score_threshold) & pl.col("has_positive")
     # A run of a benchmark that broke before it had an outcome tells nothing of the agent either.
     broke = pl.col("task_id").is_not_null() & objective.is_null() & pl.col("end_status_logged").eq_missing("error")
     is_told = (pl.col("n_human_turns") > 0) & ~broke
-    by_signals = pl.when(is_told).then(by_signals)
+    by_signals = pl.when(is_told & ~_lacks("positive_outcome", demoted)).then(by_signals)
     positive = pl.coalesce(objective, by_signals) if rules.objective_decides else by_signals
     is_work_told = (pl.col("n_human_turns") > 0) | (pl.col("n_tool_calls_counted") > 0)
     confirmed = pl.col("has_final_confirmation")
@@ -208,8 +262,18 @@ def _metrics(rules: OutcomesCriteria, *, is_settled: bool) -> list[pl.Expr]:
     out = []
     for metric in METRICS:
         numerator, denominator = pairs[metric.name]
-        if metric.name in _SPOKEN:
-            numerator, denominator = pl.when(is_told).then(numerator), pl.when(is_told).then(denominator)
+        known = is_told if metric.name in _SPOKEN else pl.lit(value=True)
+        if metric.name in _COURSE:
+            known = known & ~pl.col(COURSE_UNKNOWN)
+        if metric.name != "positive_outcome":  # which the log may state all the same
+            known = known & ~_lacks(metric.name, demoted)
+        numerator, denominator = pl.when(known).then(numerator), pl.when(known).then(denominator)
         out.append(numerator.cast(pl.Float64).alias(f"{metric.name}_num"))
         out.append(denominator.cast(pl.Float64).alias(f"{metric.name}_den"))
     return out
+
+
+def _lacks(metric: str, demoted: Demoted) -> pl.Expr:
+    """Whether a signal that a metric rests on is demoted in the language of the session."""
+    langs = sorted({lang for signal, lang in demoted if signal in _EVIDENCE.get(metric, ())})
+    return pl.lit(value=True) if ANY in langs else pl.col("language").is_in(langs)

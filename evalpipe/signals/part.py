@@ -12,18 +12,22 @@ import polars as pl
 
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.render import conform
+from evalpipe.contracts.signals import CANDIDATE_SIGNALS
 from evalpipe.contracts.tables import signals as tables
+from evalpipe.contracts.tables.process import PROCESS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import episodes, tasks
 from evalpipe.signals.borderline.candidates import borderline_rows
 from evalpipe.signals.calls import tool_calls
 from evalpipe.signals.features import session_features
 from evalpipe.signals.hard import hard_rows
+from evalpipe.signals.process import process
+from evalpipe.signals.promises import repeats
 from evalpipe.signals.roles import structural_rows, with_roles
 from evalpipe.signals.scenario import scenarios
 from evalpipe.signals.semantic import semantic_rows
 from evalpipe.signals.task_types import with_task_types
-from evalpipe.signals.turns import human_turns
+from evalpipe.signals.turns import human_turns, turn_coverage
 from evalpipe.signals.usage import session_usage
 
 
@@ -36,7 +40,9 @@ class SignalsPart:
     candidates: pl.DataFrame
     derived: pl.DataFrame
     tasks: pl.DataFrame
+    process: pl.DataFrame
     session_features: pl.DataFrame
+    turn_coverage: pl.DataFrame
     session_usage: pl.DataFrame
 
 
@@ -56,7 +62,8 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     turns = human_turns(steps)
     found = semantic_rows(turns, extraction)
     likely = borderline_rows(turns, found, extraction.snippet_chars)
-    sure = pl.col("confidence") >= extraction.min_confidence
+    enough = pl.col("confidence") >= extraction.min_confidence
+    sure = enough & ~pl.col("signal").is_in(list(CANDIDATE_SIGNALS))
     turns = with_roles(turns, found.filter(sure))
     found = pl.concat([found, structural_rows(turns, found.filter(sure), extraction.snippet_chars)])
     calls = tool_calls(sessions, steps)
@@ -66,15 +73,21 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     likely = tasks.assign(likely, by_turn)
     semantic, counted = found.filter(sure), hard.filter(sure)
     runs = episodes.episodes(turns, steps, semantic)
-    first = episodes.first_time(turns, by_turn, counted)
+    heard = ["session_id", "seq", "turn", "signal", "signal_id"]
+    first = episodes.first_time(turns, by_turn, pl.concat([counted.select(heard), semantic.select(heard)]), calls)
+    broken = repeats(turns, steps, calls, counted, semantic)
+    of_sessions, of_tasks = process(
+        sessions, steps, turns, calls, counted, semantic, by_turn, extraction.self_fix_steps
+    )
     return SignalsPart(
         hard=_table(tables.HARD, hard),
         semantic=_table(tables.SEMANTIC, semantic),
         candidates=_table(tables.CANDIDATES, pl.concat([found.filter(~sure), likely])),
         derived=_table(
-            tables.DERIVED, episodes.derived_rows(runs, first, by_turn.select("session_id", "turn", "task_id"))
+            tables.DERIVED, episodes.derived_rows(runs, first, broken, by_turn.select("session_id", "turn", "task_id"))
         ),
-        tasks=_table(tables.TASKS, tasks.task_table(by_turn, turns, calls, found)),
+        tasks=_table(tables.TASKS, tasks.task_table(by_turn, turns, calls, found, of_tasks)),
+        process=_table(PROCESS, of_sessions),
         session_features=_table(
             tables.SESSION_FEATURES,
             session_features(
@@ -89,6 +102,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
                 extraction.self_fix_steps,
             ),
         ),
+        turn_coverage=_table(tables.TURN_COVERAGE, turn_coverage(turns)),
         session_usage=_table(tables.SESSION_USAGE, session_usage(sessions, steps)),
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from evalpipe.signals import rulefiles
-from evalpipe.signals.text import BODY_CHARS, HEAD_CHARS
+from evalpipe.signals.text import BODY_CHARS, HEAD_CHARS, fold
 
 ZONES: dict[str, int | None] = {"head": HEAD_CHARS, "body": BODY_CHARS, "whole": None}
 #: What a pattern may ask of the moment at which the turn was written.
@@ -32,7 +32,8 @@ class Pattern:
         zone: How much of the prose it sees: head (220 characters), body (420) or whole.
         any: Alternation in the shared dialect.
         unless: Alternation that vetoes the pattern anywhere in the zone; may be empty.
-        near: The same, but only in the sentence of the match (``unless_near``); may be empty.
+        near: The same, but only in the sentence of the match (``unless_near`` of the pattern, and of its
+            file, which holds for all patterns in it); may be empty.
         after: Words that undo the match when they follow within ``within`` characters; may be empty.
         context: Flag -> value that it must have.
         confidence: Estimated precision.
@@ -70,7 +71,7 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
     macros = {**shared.get("macros", {}), **data.get("macros", {})}
 
     def alternation(texts: list[str]) -> str:
-        return rulefiles.any_of([rulefiles.expand(text, macros) for text in texts])
+        return rulefiles.any_of([folded(rulefiles.expand(text, macros)) for text in texts])
 
     return [
         Pattern(
@@ -80,8 +81,8 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
             zone=row.get("zone", "head"),
             any=alternation(row["any"]),
             unless=alternation(row.get("unless", [])),
-            near=alternation(row.get("unless_near", [])),
-            after=rulefiles.any_of(shared["words"][row["unless_after"]["words"]]) if "unless_after" in row else "",
+            near=alternation([*data.get("unless_near", []), *row.get("unless_near", [])]),
+            after=alternation(shared["words"][row["unless_after"]["words"]]) if "unless_after" in row else "",
             within=row.get("unless_after", {}).get("within", 0),
             context=tuple(sorted(row.get("context", {}).items())),
             confidence=row["confidence"],
@@ -90,6 +91,11 @@ def _file(data: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Pattern]:
         )
         for row in data["pattern"]
     ]  # fmt: skip
+
+
+def folded(pattern: str) -> str:
+    """The pattern with its letters folded as those of the text are: it may be written in any script's usual form."""
+    return "".join(char if char.isascii() or not char.isalpha() else fold(char) for char in pattern)
 
 
 @lru_cache(maxsize=4096)

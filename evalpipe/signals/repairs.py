@@ -58,6 +58,26 @@ def loops(calls: pl.DataFrame, length: int) -> pl.DataFrame:
     return own.filter(pl.col("nth") == length).select("session_id", "seq", "n")
 
 
+def reruns(calls: pl.DataFrame) -> pl.DataFrame:
+    """Runs of a call whose run before failed.
+
+    Returns:
+        ``session_id, turn, seq``, ``is_fix_cycle``: whether a file was edited between the two runs, so
+        that the agent tests what it changed; else it tries the same again.
+    """
+    edits = ((pl.col("tool") == "edit") & (pl.col("status") == "ok")).cast(pl.Int32).cum_sum().over("session_id")
+    runs = calls.with_columns(edits=edits).filter(pl.col("status").is_in(RAN))
+    before = [
+        value.shift(1).over("session_id", "key").alias(name)
+        for name, value in (("was", _FAILS), ("at", pl.col("edits")))
+    ]
+    return (
+        runs.with_columns(before)
+        .filter("was")
+        .select("session_id", "turn", "seq", is_fix_cycle=pl.col("edits") > pl.col("at"))
+    )
+
+
 def command_counts(calls: pl.DataFrame) -> pl.DataFrame:
     """Counts of commands a session, for the capability metrics (methods, section 17).
 

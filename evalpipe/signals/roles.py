@@ -19,8 +19,8 @@ from evalpipe.signals.semantic import NEGATIVE, Turn, make_row, opening
 from evalpipe.signals.text import HEAD_CHARS
 
 EXTRACTOR = "structure"
-_WORDS = r"[a-z0-9_]{3,}|[㐀-䶿一-鿿]"
-_NOT_LETTERS = r"[^a-z0-9㐀-䶿一-鿿぀-ヿ가-힣а-яё]+"
+_WORDS = r"[a-z0-9_]{3,}|[а-я]{3,}|[ء-ي]{3,}|[ऀ-ॿ]{2,}|[가-힣]{2,}|[㐀-䶿一-鿿ぁ-ヿ]"
+_NOT_LETTERS = r"[^a-z0-9㐀-䶿一-鿿぀-ヿ가-힣а-яء-يऀ-ॿ]+"
 
 
 @lru_cache(maxsize=1)

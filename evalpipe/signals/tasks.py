@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from evalpipe.contracts.render import polars_schema
+from evalpipe.contracts.tables.signals import TASKS
 from evalpipe.signals.ids import digest
 
-VERSION = "1"
+VERSION = "1"  # of the splitter: ids of tasks depend on it
 _KEYS = ["session_id", "task_index"]
 
 
@@ -57,7 +59,9 @@ def assign(rows: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     return joined.select(rows.columns)
 
 
-def task_table(tasks: pl.DataFrame, turns: pl.DataFrame, calls: pl.DataFrame, closing: pl.DataFrame) -> pl.DataFrame:
+def task_table(
+    tasks: pl.DataFrame, turns: pl.DataFrame, calls: pl.DataFrame, closing: pl.DataFrame, measured: pl.DataFrame
+) -> pl.DataFrame:
     """Rows of signals.tasks, unsorted.
 
     Args:
@@ -65,13 +69,12 @@ def task_table(tasks: pl.DataFrame, turns: pl.DataFrame, calls: pl.DataFrame, cl
         turns: Turns with roles.
         calls: Tool calls.
         closing: Semantic rows and candidates with ``task_id``: what speaks of a task.
+        measured: Process metrics by ``task_id``.
     """
     spans = tasks.group_by(*_KEYS, "task_id").agg(first_turn=pl.col("turn").min(), last_turn=pl.col("turn").max())
     by_turn = tasks.select("session_id", "turn", "task_id")
     counted = calls.select("session_id", "turn", "status").join(by_turn, on=["session_id", "turn"], how="left")
-    counts = counted.group_by("task_id").agg(
-        n_tool_calls=pl.len().cast(pl.Int32), n_errors=(pl.col("status") == "error").sum().cast(pl.Int32)
-    )
+    counts = counted.group_by("task_id").agg(n_errors=(pl.col("status") == "error").sum().cast(pl.Int32))
     said = closing.group_by("task_id").agg(
         confirm_seq=pl.col("seq").filter(pl.col("signal") == "confirm.explicit").max(),
         praise_seq=pl.col("seq").filter(pl.col("signal") == "praise").max(),
@@ -98,10 +101,18 @@ def task_table(tasks: pl.DataFrame, turns: pl.DataFrame, calls: pl.DataFrame, cl
         .when(has_next).then(pl.lit("next_task"))
         .otherwise(pl.lit("session_end"))
     )  # fmt: skip
-    return spans.select(
-        "task_id", "session_id", "task_index", "first_turn", "last_turn",
-        closed_by=closed,
-        n_tool_calls=pl.col("n_tool_calls").fill_null(0),
-        n_errors=pl.col("n_errors").fill_null(0),
-        extractor_version=pl.lit(VERSION),
-    )  # fmt: skip
+    # Which row it was: the one of that kind at the step that decided.
+    at = {"confirm": "confirm_seq", "praise": "praise_seq", "negative": "negative_seq", "accept.implicit": "accept_seq"}
+    kind = {"confirm.explicit": "confirm", "praise": "praise", "accept.implicit": "accept.implicit"}
+    speaks = closing.sort("task_id", "seq", "signal_id").select(
+        "task_id", "seq", closing_signal_id="signal_id",
+        closed_by=pl.when(pl.col("polarity") < 0).then(pl.lit("negative"))
+        .otherwise(pl.col("signal").replace_strict(kind, default=None, return_dtype=pl.String)),
+    ).unique(["task_id", "seq", "closed_by"], keep="first", maintain_order=True)  # fmt: skip
+    spans = spans.with_columns(closed_by=closed)
+    spans = spans.with_columns(
+        seq=pl.coalesce(pl.when(pl.col("closed_by") == k).then(pl.col(v)) for k, v in at.items())
+    )
+    spans = spans.join(speaks, on=["task_id", "seq", "closed_by"], how="left").join(measured, on="task_id", how="left")
+    spans = spans.with_columns(pl.col("n_errors").fill_null(0), extractor_version=pl.lit(VERSION))
+    return spans.select(polars_schema(TASKS).names())

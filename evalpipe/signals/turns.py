@@ -13,6 +13,8 @@ from evalpipe.signals.language import turn_languages
 from evalpipe.signals.text import prose_column
 
 HUMAN = ("human", "queued")
+#: Language of turns whose language is not known.
+UNKNOWN = "und"
 
 
 def human_turns(steps: pl.DataFrame) -> pl.DataFrame:
@@ -53,9 +55,24 @@ def human_turns(steps: pl.DataFrame) -> pl.DataFrame:
     before = turns.select("session_id", seq="prev_agent_seq").join(
         steps.select("session_id", "seq", "text"), on=["session_id", "seq"], how="left", maintain_order="left"
     )
-    lang = turn_languages(prose["prose"], turns["session_id"])
+    lang = turn_languages(prose["prose"], turns["session_id"], text)
     added = pl.DataFrame([text.alias("text"), lang.alias("lang")])
     return pl.concat([turns.drop("place"), added, prose, agent_flags(before["text"])], how="horizontal")
+
+
+def turn_coverage(turns: pl.DataFrame) -> pl.DataFrame:
+    """Rows of signals.turn_coverage, unsorted.
+
+    Args:
+        turns: Frame of :func:`human_turns`.
+    """
+    is_empty = pl.col("prose").str.strip_chars() == ""
+    is_unknown = ~is_empty & (pl.col("lang") == UNKNOWN)
+    return turns.group_by("session_id").agg(
+        n_turns=pl.len().cast(pl.Int32),
+        n_without_prose=is_empty.sum().cast(pl.Int32),
+        n_unknown_language=is_unknown.sum().cast(pl.Int32),
+    )
 
 
 def closing_agent_flags(steps: pl.DataFrame) -> pl.DataFrame:

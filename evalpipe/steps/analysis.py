@@ -17,6 +17,7 @@ from evalpipe import analysis
 from evalpipe.analysis import window_bounds
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps.context import Context
+from evalpipe.steps.evidence import demoted_in, overtaken, require_one_evidence
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import StepResult
 from evalpipe.steps.verdicts import PROFILES, judged
@@ -24,6 +25,10 @@ from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
 
 _NUMBERS = "analysis.net_improvement"
+_ABLATION = "analysis.ablation"
+
+#: Reason of a correction that takes a person out of a number as it was made.
+ERASURE = "erasure"
 
 #: As-of days that a run makes anew when late sessions changed their window.
 AS_OF_DAYS_BACK = 35
@@ -113,7 +118,7 @@ def make_analysis(
         reason: Why numbers move, as corrections say.
 
     Raises:
-        EvalpipeError: ``MIXED_KEYS``.
+        EvalpipeError: ``MIXED_KEYS``, ``MIXED_SIGNALS``.
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
@@ -126,6 +131,8 @@ def make_analysis(
             result.absent.append(day)
             continue
         require_one_key(opened)
+        if reason != ERASURE:
+            require_one_evidence(context, opened.manifests, f"window {window} of {day}")
         key = analysis_key(context, day, window)
         inputs = _inputs(opened)
         old = context.lake.manifest(key)
@@ -135,6 +142,7 @@ def make_analysis(
             result.fresh[day] = old
             continue
         outcomes = context.lake.read("signals.session_outcomes", opened.manifests)
+        arms = context.lake.read("signals.routing_arms", opened.manifests)
         analysis.require_one_measurement(outcomes)
         tables = analysis.score(
             outcomes,
@@ -143,7 +151,18 @@ def make_analysis(
             window=window,
             window_start=opened.start,
             window_end=opened.end,
-            arms=context.lake.read("signals.routing_arms", opened.manifests),
+            arms=arms,
+            demoted=demoted_in(opened.manifests),
+        )
+        tables[_ABLATION] = analysis.ablation(
+            outcomes,
+            context.lake.read("signals.session_scores", opened.manifests),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+            arms=arms,
         )
         folder = context.lake.staging_folder(key)
         staged = [
@@ -216,6 +235,8 @@ def outdated(context: Context, manifest: Manifest) -> str | None:
         return "it was made by an older version of the estimates"
     name = manifest.key.variant[-1].removeprefix("w=")
     opened = open_window(context, manifest.key.day, name)
+    if opened and (behind := overtaken(context, opened.manifests)):
+        return f"reviews demoted or proved signals since that {len(behind)} days of its window do not follow yet"
     now = _inputs(opened) if opened else {}
     changed = sorted(set(now.items()) ^ set(manifest.inputs.items()))
     if changed:

@@ -28,7 +28,7 @@ from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import epochs, ledger, rescan, seal
+from evalpipe.steps import epochs, ledger, rescan, reviews, seal
 from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.store.edge import EdgeIdentity
@@ -45,9 +45,9 @@ from evalpipe.store.winners import DayInput
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "4",
-    "outcomes": "5",
-    "analysis": "4",
+    "signals": "5",
+    "outcomes": "7",
+    "analysis": "7",
     "scorecard": "1",
 }
 
@@ -188,8 +188,32 @@ class Context:
             sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
             told = {} if self.consent.is_empty() else self._consent_told(day)
             return {**sealed, **told, **self.tier_inputs(day)}
-        if step == "outcomes" and not self.assignments.is_empty():
-            return {"assignments": self._assignment_receipts(day)}
+        if step == "outcomes":
+            told = {} if self.assignments.is_empty() else {"assignments": self._assignment_receipts(day)}
+            gone = self.demoted_on(day)
+            return {**told, "demoted": reviews.names(gone)} if gone else told
+        return {}
+
+    @cached_property
+    def demoted(self) -> frozenset[tuple[str, str]]:
+        """Signals that reviews have taken out of outcomes, as (signal, language)."""
+        return reviews.demoted(self.lake)
+
+    def demoted_on(self, day: date) -> frozenset[tuple[str, str]]:
+        """Those of them that a day's sessions could have had, by their languages."""
+        manifest = self.lookup("signals", day) if self.demoted else None
+        if manifest is None or self.lake.damage(manifest):
+            return frozenset()
+        if manifest.content not in self._languages_known:
+            spoken = self.lake.read("signals.session_features", [manifest], ["language"])["language"]
+            found = self.lake.read("signals.semantic", [manifest], ["lang"])["lang"]
+            self._languages_known[manifest.content] = frozenset([*spoken, *found, signals.ANY])
+        languages = self._languages_known[manifest.content]
+        return frozenset((signal, lang) for signal, lang in self.demoted if lang in languages)
+
+    @cached_property
+    def _languages_known(self) -> dict[str, frozenset[str]]:
+        """Languages by content of a signals slice: a plan asks for every day several times."""
         return {}
 
     def _consent_told(self, day: date) -> Mapping[str, str]:

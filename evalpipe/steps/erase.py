@@ -20,6 +20,7 @@ from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import Settings
+from evalpipe.steps import evidence, quality, reviews
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.erase_results import correct
 from evalpipe.steps.erase_scope import Erasure, pending, record_path, scope_of
@@ -121,6 +122,8 @@ def _finish(context: Context, scope: Erasure) -> ErasureResult:
     for step in STEP_TABLES:
         for manifest in context.lake.manifests(step):
             rewrite_slice(context.lake, manifest, change)
+    reviews.take_away(context.lake, change)
+    quality.forget(context.lake)
     sweep(context.lake, context.landing)
     _make_anew(context, scope)
     n_corrections = correct(context, scope)
@@ -202,6 +205,8 @@ def _forget_objects(objects: ObjectMemory, context: Context, scope: Erasure) -> 
 def _make_anew(context: Context, scope: Erasure) -> None:
     """Make the days anew that were as they would be, so that nothing of the person is in counts either."""
     inputs = context.landing.day_inputs()
-    days = [day for day in scope.days if day in inputs]
+    # Without the person's reviews a signal may count again, or no longer.
+    moved = evidence.overtaken(context, context.lake.manifests("outcomes"))
+    days = sorted(day for day in {*scope.days, *moved} if day in inputs)
     for make in (make_raw, make_masked, make_signals, make_outcomes):
         make(context, days, inputs)

@@ -26,7 +26,7 @@ from evalpipe.store.manifest import Manifest, SliceKey
 from evalpipe.store.rewrite import drop_slice
 
 _NUMBERS = "analysis.net_improvement"
-_REASON = "erasure"
+_REASON = analysis_step.ERASURE
 _WITHDRAWN = "withdrawn"
 
 

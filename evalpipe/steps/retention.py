@@ -24,7 +24,7 @@ import polars as pl
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 from evalpipe.settings import Settings
-from evalpipe.steps import seal
+from evalpipe.steps import reviews, seal
 from evalpipe.steps.context import Context, open_context, today
 from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
@@ -195,6 +195,7 @@ def _blank_snippets(context: Context) -> None:
 
         return change
 
+    reviews.without_notes(context.lake, {session for gone in by_day.values() for session in gone})
     for manifest in context.lake.manifests("signals"):
         if gone := by_day.get(manifest.key.day):
             rewrite_slice(context.lake, manifest, blank(gone))

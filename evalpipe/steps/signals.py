@@ -22,12 +22,15 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.tiers import opened
 from evalpipe.steps.withdrawal import drop_withdrawn
-from evalpipe.store.manifest import STEP_TABLES, StagedPart
+from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
 from evalpipe.store.winners import DayInput
 
 #: Entry of a manifest's stats: what a change of the masking rules did to the counts of signals.
 MOVED = "moved_by_masking"
+#: Entry of an outcome manifest's stats: signals that reviews kept out, as signal@language.
+DEMOTED = "demoted"
+_SCORED = ["session_id", "signal", "polarity", "confidence"]
 _LATER = ("session_id", "user_id", "workspace", "started_at")
 
 
@@ -163,27 +166,34 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
             return Committed([], {})
         around = [m for d in outcome_days(day) if (m := context.lookup("masked", d)) is not None]
         sessions = lake.read("masked.sessions", [masked])
+        gone = context.demoted_on(day)
+        features, hard, semantic = _evidence(context, now, masked, gone)
         outcomes = signals.session_outcomes(
             day,
             sessions,
-            lake.read("signals.session_features", [now]),
-            lake.read("signals.hard", [now], columns=["session_id", "signal", "polarity", "confidence"]),
-            lake.read("signals.semantic", [now], columns=["session_id", "signal", "polarity", "confidence"]),
+            features,
+            hard,
+            semantic,
             lake.read("masked.sessions", around, columns=list(_LATER)),
             context.criteria,
             is_settled=is_settled(day, context.as_of),
             usage=lake.read("signals.session_usage", [now]),
             prices=context.prices,
             ledger=context.assignments,
+            demoted=gone,
         )
         # Nothing can follow a session that has no date, so it has nothing to wait for.
         undated = sessions.filter(~pl.col("is_dated"))["session_id"]
         outcomes = outcomes.with_columns(pl.col("is_settled") | pl.col("session_id").is_in(undated.implode()))
         arms = signals.routing_arms(context.assignments, day)
         folder = lake.staging_folder(context.versions.slice_key("outcomes", day))
-        tables = {"signals.session_outcomes": outcomes, "signals.routing_arms": arms}
+        scores = signals.session_scores(outcomes, hard, semantic, context.criteria)
+        tables = {
+            "signals.session_outcomes": outcomes, "signals.session_scores": scores, "signals.routing_arms": arms
+        }  # fmt: skip
         staged = stage_tables(tables, folder, "all")
-        return Committed(staged, {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())})
+        stats = {"n_sessions": outcomes.height, "n_settled": int(outcomes["is_settled"].sum())}
+        return Committed(staged, {**stats, DEMOTED: [f"{signal}@{lang}" for signal, lang in sorted(gone)]})
 
     result = run_days(
         context,
@@ -197,6 +207,23 @@ def make_outcomes(context: Context, days: Iterable[date], inputs: Mapping[date, 
     )
     drop_withdrawn(context, "outcomes", [*result.held, *result.red])
     return result
+
+
+def _evidence(
+    context: Context, now: Manifest, masked: Manifest, gone: frozenset[tuple[str, str]]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Features, hard and semantic signals of a day, without those that reviews have taken away."""
+    lake = context.lake
+    features = lake.read("signals.session_features", [now])
+    if not gone:
+        hard, semantic = (lake.read(f"signals.{name}", [now], columns=_SCORED) for name in ("hard", "semantic"))
+        return features, hard, semantic
+    hard, semantic = lake.read("signals.hard", [now]), lake.read("signals.semantic", [now])
+    steps = lake.read("masked.steps", [masked], columns=list(signals.STEPS_READ)).sort("session_id", "seq")
+    calls = steps.filter(pl.col("kind") == "tool").select("session_id", "seq")
+    features = signals.without(features, semantic, steps, calls, gone)
+    hard, semantic = (signals.counted(rows, gone).select(_SCORED) for rows in (hard, semantic))
+    return features, hard, semantic
 
 
 def _same(task: _OutcomeTask) -> _OutcomeTask:

@@ -32,7 +32,7 @@ WITHHELD = "withheld_later"
 #: Tables that hold pieces of text, or what is made of it, by step.
 _ABOUT = {
     "signals": ("signals.hard", "signals.semantic", "signals.candidates"),
-    "outcomes": ("signals.session_outcomes",),
+    "outcomes": ("signals.session_outcomes", "signals.session_scores"),
 }
 _PLACE = ["session_id", "user_id", "tenant", "source", "consent"]
 

@@ -197,8 +197,10 @@ class Lake:
 
     def append(self, table: str, data: pl.DataFrame) -> Path | None:
         """Add rows to an append-only table as one file named by its content; a no-op if present."""
-        if data.is_empty():
-            return None
+        return None if data.is_empty() else self.append_whole(table, data)
+
+    def append_whole(self, table: str, data: pl.DataFrame) -> Path:
+        """Write rows as one file named by its content, also where there are none; a no-op if present."""
         layer, name = table.split(".")
         folder = self.root / layer / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -207,6 +209,7 @@ class Lake:
         target = folder / f"{digest_of_file(draft)}.parquet"
         if target.exists():
             draft.unlink()
+            target.touch()  # its grace begins anew
         else:
             move_durably([(draft, target)])
         return target

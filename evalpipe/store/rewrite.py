@@ -185,3 +185,27 @@ def private_write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomically(path, text)
     path.chmod(0o600)
+
+
+def rewrite_appended(lake: Lake, table: str, change: Change) -> int:
+    """Write the files of an append-only table anew without some rows.
+
+    Args:
+        lake: The lake.
+        table: Full name of the table.
+        change: Rows that stay.
+
+    Returns:
+        Files that were replaced. A run that is killed between the new file and the old one's end is
+        gone on with by the next, since the old one is changed again.
+    """
+    n_changed = 0
+    for path in lake.appended(table):
+        old = pl.read_parquet(path)
+        new = change(table, old)
+        if new is old or new.equals(old):
+            continue
+        lake.append(table, new)
+        path.unlink(missing_ok=True)
+        n_changed += 1
+    return n_changed

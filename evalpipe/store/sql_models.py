@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -129,7 +129,7 @@ def in_order(models: Iterable[SqlModel]) -> list[SqlModel]:
 
 
 def lineage(model: SqlModel, models: Sequence[SqlModel]) -> dict[str, list[tuple[str, str]]]:
-    """Which columns each column of a model comes from.
+    """Which columns each column of a model comes from; found once a process.
 
     Args:
         model: The model.
@@ -139,6 +139,11 @@ def lineage(model: SqlModel, models: Sequence[SqlModel]) -> dict[str, list[tuple
         For each output column the (table, column) pairs directly upstream, sorted: a table is a
         contract's or another model's full name. A count of rows comes from no column.
     """
+    return _lineage(model, tuple(models))
+
+
+@lru_cache(maxsize=256)
+def _lineage(model: SqlModel, models: tuple[SqlModel, ...]) -> dict[str, list[tuple[str, str]]]:
     schema: dict[str, dict[str, dict[str, str]]] = {}
     known = {**_contract_columns(), **{m.name: {c.name: c.type for c in m.columns} for m in models}}
     for name, columns in known.items():

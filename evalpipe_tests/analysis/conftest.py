@@ -149,7 +149,12 @@ def run() -> Callable[..., Scored]:
     def make(outcomes: pl.DataFrame, criteria: Criteria, **over: Any) -> Scored:
         given = {"as_of": AS_OF, "window": "28d", "window_start": FIRST_DAY, "window_end": date(2026, 2, 1), **over}
         tables = analysis.score(outcomes.with_columns(measurement=pl.lit(criteria.measurement)), criteria, **given)
-        met = set(tables["analysis.net_improvement"]["reasons"].explode().drop_nulls())
+        met = {
+            reason
+            for table in tables.values()
+            if "reasons" in table.columns
+            for reason in table["reasons"].explode().drop_nulls()
+        }
         assert met | set(tables["analysis.diagnostics"]["check_name"]) <= explained
         return tables
 

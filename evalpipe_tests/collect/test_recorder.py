@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from evalpipe.collect import Recorder
@@ -243,3 +244,15 @@ def test_importing_the_recorder_loads_the_standard_library_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_marks_are_no_turns(tmp_path: Path) -> None:
+    with record(tmp_path).session() as session:
+        session.user("go")
+        session.agent("done")
+        session.feedback(-1, "too long")
+        session.feedback(1, is_approval=True)
+        with pytest.raises(ValueError, match="rating"):
+            session.feedback(5)  # type: ignore[arg-type]
+    steps = Read(tmp_path).steps.filter(pl.col("origin") == "feedback").select("name", "arguments", "text", "turn")
+    assert steps.rows() == [("rating", '{"rating":-1}', "too long", 1), ("approval", '{"rating":1}', None, 1)]

@@ -94,6 +94,22 @@ def test_names_are_unique_and_conditional_metrics_have_an_unconditional_partner(
             assert not by_name[metric.partner].conditional_on
 
 
+def test_the_catalogue_names_columns_of_the_signal_s_own_table() -> None:
+    for signal in SIGNALS:
+        table = TABLES[f"signals.{signal.family}"]
+        assert signal.evidence, signal.name
+        assert [column for column in signal.evidence if column not in table] == [], signal.name
+        assert 0 <= signal.strength <= 1
+        assert signal.polarity or not signal.strength, f"{signal.name} speaks neither way and cannot weigh"
+        assert signal.name in table["signal"].values
+
+
+def test_the_catalogue_page_holds_every_signal() -> None:
+    page = pages.catalogue_page()
+    rows = {line.split("|")[1].strip(" `") for line in page.splitlines() if line.startswith("| `")}
+    assert {signal.name for signal in SIGNALS} <= rows
+
+
 def test_an_error_survives_a_process_border() -> None:
     error = EvalpipeError("LEAK_FOUND", "day 2026-01-05", where="masked", fix="Mend it.")
     again = pickle.loads(pickle.dumps(error))

@@ -28,7 +28,7 @@ def test_equal_criteria_do_not_differ(edited: Callable[..., Criteria]) -> None:
         ('"traffic"', '"equal"', Change("estimand.population", "traffic", "equal", "breaks_series")),
         ('ruleset = "default"', 'ruleset = "own"', Change("masking.ruleset", "default", "own", "bridge")),
         ("margin = 0.05", "margin = 0.01", Change("gates.outcome_no_worse.margin", 0.05, 0.01, "none")),
-        ('version = "1.1"', 'version = "1.2"', Change("version", "1.1", "1.2", "none")),
+        ('version = "1.2"', 'version = "1.3"', Change("version", "1.2", "1.3", "none")),
     ],
 )  # fmt: skip
 def test_each_change_has_its_effect(edited: Callable[..., Criteria], old: str, new: str, change: Change) -> None:
@@ -49,7 +49,7 @@ def test_a_gate_that_comes_or_goes_is_named(edited: Callable[..., Criteria]) -> 
 
 def test_what_breaks_a_series_comes_first(edited: Callable[..., Criteria]) -> None:
     changed = edited(
-        ('version = "1.1"', 'version = "2"'),
+        ('version = "1.2"', 'version = "2"'),
         ('ruleset = "default"', 'ruleset = "own"'),
         ("alpha = 0.05", "alpha = 0.1"),
     )

@@ -155,7 +155,7 @@ def test_new_extractors_are_a_new_measurement(edited: Callable[..., Criteria]) -
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('ruleset = "default"', 'ruleset = "strict"'), ("margin = 0.05", "margin = 0.02"), ('"1.1"', '"1.2"')],
+    [('ruleset = "default"', 'ruleset = "strict"'), ("margin = 0.05", "margin = 0.02"), ('"1.2"', '"1.3"')],
 )
 def test_masking_gates_and_version_keep_the_measurement(edited: Callable[..., Criteria], old: str, new: str) -> None:
     assert edited((old, new)).measurement == edited().measurement

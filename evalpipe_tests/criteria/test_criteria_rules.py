@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Timing
+from evalpipe.contracts.signals import BY_NAME
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
 from evalpipe.criteria import Criteria
 from evalpipe.criteria.load import build
@@ -33,8 +34,8 @@ BROKEN = [
     ("objective_decides = true", "objective_decides = 1", "outcomes.objective_decides", "true or false"),
     ('languages = ["en", "zh", "pt"]', 'languages = "en"', "extraction.languages", "list of strings"),
     ('languages = ["en", "zh", "pt"]', 'languages = ["English"]', "extraction.languages", "ISO 639"),
-    ("version = \"1.1\"", "version = 1.0", "version", "a string"),
-    ("version = \"1.1\"", "version = \" \"", "version", "empty"),
+    ("version = \"1.2\"", "version = 1.0", "version", "a string"),
+    ("version = \"1.2\"", "version = \" \"", "version", "empty"),
     ('name = "default"', 'name = "my criteria"', "name", "plain name"),
     ('ruleset = "default"', 'ruleset = "../x"', "masking.ruleset", "plain name"),
     ('"praise" = 0.5', '"prase" = 0.5', "outcomes.weights.prase", "'praise'"),
@@ -157,3 +158,9 @@ def test_any_value_is_either_accepted_and_hashed_or_named(leaf: tuple[str, str],
         assert all(problem.what.endswith(".") and problem.fix for problem in found)
     else:
         assert len(build(data, extractors="x").hash) == 12
+
+
+@pytest.mark.parametrize("name", ["default", "demo"])
+def test_shipped_weights_are_the_catalogue_s_or_switched_off(name: str) -> None:
+    weights = tomllib.loads((data_dir() / "criteria" / f"{name}.toml").read_text("utf-8"))["outcomes"]["weights"]
+    assert {signal: weight for signal, weight in weights.items() if weight not in (0, BY_NAME[signal].strength)} == {}

@@ -70,7 +70,12 @@ def _serve() -> None:
     import evalpipe.cli
     import evalpipe.console.doctor
     import evalpipe.console.flow  # noqa: F401 - as above
+    from evalpipe.definitions import build_defs
+    from evalpipe.masking.engine import engine_for
+    from evalpipe.masking.rules import default_dir
 
+    build_defs()
+    engine_for(default_dir())
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         request = json.loads(line)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from evalpipe.definitions import build_defs
 from evalpipe.orchestration.assets.analysis import versions_seen
@@ -21,11 +21,11 @@ from evalpipe_tests.end_to_end.conftest import KEY, Cli, World, files_of
 
 
 def test_a_range_by_dagsters_own_command_makes_the_same_slices(
-    cli: Cli, home: Path, days: list[Path], tmp_path: Path
+    cli: Cli, home: Path, days: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "home"
     settings = open_home(load(folder=tmp_path, environ={}, home=other))
-    os.environ["EVALPIPE_KEY"] = KEY
+    monkeypatch.setenv("EVALPIPE_KEY", KEY)
     with open_context(settings) as context:
         land(context, days)
     environ = cli.environ() | {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "EVALPIPE_HOME": str(other)}
@@ -44,11 +44,11 @@ def test_a_range_by_dagsters_own_command_makes_the_same_slices(
 
 
 def test_the_late_sensor_asks_for_the_days_that_the_command_line_would_make(
-    cli: Cli, home: Path, world: World, days: list[Path], tmp_path: Path
+    cli: Cli, home: Path, world: World, days: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "home"
     settings = open_home(load(folder=tmp_path, environ={}, home=other))
-    os.environ["EVALPIPE_KEY"] = KEY
+    monkeypatch.setenv("EVALPIPE_KEY", KEY)
     with open_context(settings) as context:
         land(context, days)
         expected = list(ranges(context.plan().days))
@@ -60,8 +60,8 @@ def test_the_late_sensor_asks_for_the_days_that_the_command_line_would_make(
     assert isinstance(quiet, dg.SkipReason)
 
 
-def test_new_versions_register_once(home: Path, tmp_path: Path) -> None:
-    os.environ["EVALPIPE_KEY"] = KEY
+def test_new_versions_register_once(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY)
     settings = load(folder=tmp_path, environ={}, home=home)
     with dg.DagsterInstance.ephemeral() as instance:
         resource = build_defs(settings).resources["home"]

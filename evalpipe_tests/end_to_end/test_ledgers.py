@@ -79,5 +79,5 @@ def _current(home: Path, folder: Path) -> list[Path]:
     from evalpipe.settings import load
 
     environ = {"EVALPIPE_KEY": "5e" * 32}
-    with open_context(load(folder=folder, environ=environ, home=home)) as context:
+    with open_context(load(folder=folder, environ=environ, home=home), environ=environ) as context:
         return context.lake.paths("masked.steps", context.lake.manifests("masked"))

@@ -12,6 +12,8 @@ import pytest
 
 from evalpipe_tests.end_to_end.conftest import Cli, times_of
 
+SECRET = "AKIA" + "Q3EGRV7LMZN2XWTB"
+
 
 def _session(session_id: str, start: str | None, **more: Any) -> list[dict[str, Any]]:
     head = {
@@ -41,6 +43,24 @@ def _session(session_id: str, start: str | None, **more: Any) -> list[dict[str, 
 def _write(path: Path, *rows: dict[str, Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
+
+
+def _deep() -> list[dict[str, Any]]:
+    """A session with an argument that no JSON writer takes back."""
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    call = {"type": "step", "session_id": "deep", "step_id": "3", "kind": "tool", "name": "x", "arguments": deep}
+    return [*_session("deep", "2026-01-05T15:00:00Z"), call]
+
+
+def _with_secret() -> list[dict[str, Any]]:
+    """A session with a secret beside an underscore in every field."""
+    rows = _session("s", "2026-01-05T16:00:00Z")
+    rows[1]["text"] = f"see backup_{SECRET}.tar"
+    call = {"type": "step", "session_id": "s", "step_id": "3", "kind": "tool", "name": f"mcp__{SECRET}",
+            "arguments": {f"k_{SECRET}": f"v_{SECRET}"}, "output": f"{SECRET}_old", "is_error": True}  # fmt: skip
+    return [*rows, call]
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +98,8 @@ def ugly(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path
             file.write("x" * 1_000_000)
         file.write('"}\n')
     (logs / "notes.txt").write_text("not a log at all\n", "utf-8")
+    _write(logs / "deep.jsonl", *_deep())
+    _write(logs / "secret.jsonl", *_with_secret())
     home = folder / "home"
     summary = cli.json("run", logs, "--home", home, "--undated-as", "2026-01-07")
     return logs, home, summary
@@ -113,8 +135,8 @@ def test_the_good_sessions_are_all_there(cli: Cli, ugly: tuple[Path, Path, dict[
         ugly[1], "SELECT day, n_models, user_id IS NULL AS nobody FROM signals.session_outcomes ORDER BY day"
     )
     days = [row["day"] for row in rows]
-    # good, nobody, midnight, switched, half, long start on the 5th; the undated one was given the 7th.
-    assert days == ["2026-01-05"] * 6 + ["2026-01-07"]
+    # All start on the 5th (the deeply nested argument stops nothing); the undated one was given the 7th.
+    assert days == ["2026-01-05"] * 8 + ["2026-01-07"]
     assert sum(row["nobody"] for row in rows) == 1
     assert sorted(row["n_models"] for row in rows)[-1] == 2
     undated = cli.rows(ugly[1], "SELECT is_dated FROM masked.sessions WHERE NOT is_dated")
@@ -145,53 +167,30 @@ def test_a_late_file_reaches_a_day_long_computed(
     late = _write(tmp_path / "late.jsonl", *_session("late", "2026-01-05T09:00:00Z"))
     summary = cli.json("run", late, "--home", home)
     assert "2026-01-05" in summary["days_made"]
-    assert cli.rows(home, "SELECT count(*) AS n FROM masked.sessions") == [{"n": 8}]
+    assert cli.rows(home, "SELECT count(*) AS n FROM masked.sessions") == [{"n": 10}]
     again = cli.json("run", late, logs, "--home", home, "--undated-as", "2026-01-07")
     assert again["days_made"] == []
     assert set(before) - set(times_of(home / "lake")) == set()
 
 
-def test_one_deeply_nested_argument_stops_nothing(cli: Cli, tmp_path: Path) -> None:
-    deep: Any = 1
-    for _ in range(300):
-        deep = [deep]
-    rows = _session("deep", "2026-01-05T10:00:00Z")
-    rows.append({"type": "step", "session_id": "deep", "step_id": "3", "kind": "tool", "name": "x", "arguments": deep})
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    _write(logs / "a.jsonl", *rows)
-    _write(logs / "b.jsonl", *_session("good", "2026-01-05T11:00:00Z"))
-    cli("run", logs, "--home", tmp_path / "home")
-    assert cli.rows(tmp_path / "home", "SELECT count(*) AS n FROM masked.sessions") == [{"n": 2}]
-
-
-def test_a_secret_beside_an_underscore_is_masked_in_every_field(cli: Cli, tmp_path: Path) -> None:
-    secret = "AKIA" + "Q3EGRV7LMZN2XWTB"
-    rows = _session("s", "2026-01-05T10:00:00Z")
-    rows[1]["text"] = f"see backup_{secret}.tar"
-    rows.append(
-        {"type": "step", "session_id": "s", "step_id": "3", "kind": "tool", "name": f"mcp__{secret}",
-         "arguments": {f"k_{secret}": f"v_{secret}"}, "output": f"{secret}_old", "is_error": True}
-    )  # fmt: skip
-    home = tmp_path / "home"
-    cli("run", _write(tmp_path / "a.jsonl", *rows), "--home", home)
+def test_a_secret_beside_an_underscore_is_masked_in_every_field(ugly: tuple[Path, Path, dict[str, Any]]) -> None:
+    home = ugly[1]
     for path in home.rglob("*"):
         if path.is_file() and home / "lake" / "raw" not in path.parents:
-            assert secret.encode() not in path.read_bytes(), path.name
+            assert SECRET.encode() not in path.read_bytes(), path.name
             if path.suffix == ".parquet":
-                assert secret not in str(pl.read_parquet(path).to_dicts()), path.parent.name
+                assert SECRET not in str(pl.read_parquet(path).to_dicts()), path.parent.name
 
 
 def test_some_days_of_a_landed_range_can_be_made_alone(cli: Cli, tmp_path: Path) -> None:
-    rows = [row for d in range(5, 10) for row in _session(f"s{d}", f"2026-01-{d:02d}T10:00:00Z")]
+    rows = [row for d in (5, 9) for row in _session(f"s{d}", f"2026-01-{d:02d}T10:00:00Z")]
     home = tmp_path / "home"
     log = _write(tmp_path / "a.jsonl", *rows)
-    first = cli.json("run", log, "--home", home, "--days", "2026-01-05..2026-01-06")
-    assert set(first["days_made"]) >= {"2026-01-05", "2026-01-06"}
+    first = cli.json("run", log, "--home", home, "--days", "2026-01-05")
+    assert "2026-01-05" in first["days_made"]
     assert "2026-01-09" not in first["days_made"]
     rest = cli.json("run", log, "--home", home)
     assert "2026-01-09" in rest["days_made"]
-    assert cli.json("run", log, "--home", home)["days_made"] == []
 
 
 def test_the_home_is_closed_to_others(ugly: tuple[Path, Path, dict[str, Any]]) -> None:

@@ -1,21 +1,15 @@
-"""Samples for the tests of inference, and the reference results that lie beside the repository."""
+"""Samples for the tests of inference."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from evalpipe.inference import Options, Sample
 from evalpipe.inference.prepare import Prepared, find_support, layout, prepare, total
 from evalpipe.inference.studentize import Layout
-
-ORACLES = Path(__file__).resolve().parents[2].parent / "shared" / "oracles"
 
 
 def codes(values: Sequence[str]) -> tuple[np.ndarray, list[str]]:
@@ -79,24 +73,3 @@ def laid(sample: Sample, options: Options | None = None) -> Layout:
     options = options or Options()
     totals = total(sample)
     return layout(sample, totals, prepare(sample, totals, find_support(sample, totals, options), options))
-
-
-class Oracle:
-    """One case: rows of its tables, and expected values by name."""
-
-    def __init__(self, case: str) -> None:
-        self.path = ORACLES / case
-        if not self.path.is_dir():
-            pytest.skip(f"reference results {case} are not beside the repository")
-
-    def rows(self, table: str) -> list[dict[str, str]]:
-        with (self.path / f"{table}.csv").open() as handle:
-            return list(csv.DictReader(handle))
-
-    def checks(self, software: str = "r") -> Mapping[str, Mapping[str, Any]]:
-        with (self.path / f"expected_{software}.json").open() as handle:
-            found: Mapping[str, Mapping[str, Any]] = json.load(handle)["checks"]
-        return found
-
-    def expected(self, name: str, software: str = "r") -> Any:
-        return self.checks(software)[name]["expected"]

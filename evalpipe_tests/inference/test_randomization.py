@@ -10,12 +10,13 @@ from scipy import stats
 
 from evalpipe.inference import Options, Sample, compare
 from evalpipe.inference import randomization as tests
-from evalpipe.inference.arrangements import all_labels, count_arrangements, count_session_arrangements, session_sums
+from evalpipe.inference.arrangements import all_labels, count_arrangements
+from evalpipe.inference.exact.blocks import block_test
 from evalpipe.inference.shuffle import Shuffler
 from evalpipe.inference.tables import table_sampler
 from evalpipe.inference.units import UnitTable
 from evalpipe.inference.variance import ClusterVariance
-from evalpipe_tests.inference.helpers import Oracle, codes, draw, laid, make, prepared
+from evalpipe_tests.inference.helpers import draw, laid, make, prepared
 
 MANY = Options(permutations=1_999, draws=200)
 
@@ -35,60 +36,22 @@ def permutation_covariance(sample: Sample) -> np.ndarray:
     return out
 
 
-def oracle_rows(case: str, table: str, version: str, y: str) -> tuple[Sample, list[str]]:
-    rows = Oracle(case).rows(table)
-    version_codes, names = codes([row[version] for row in rows])
-    stratum, strata = codes([row["stratum"] for row in rows])
-    return make(
-        [float(row[y]) for row in rows], version_codes, stratum, n_versions=len(names), n_strata=len(strata)
-    ), names
-
-
-def test_enumeration_matches_reference_software() -> None:
-    oracle = Oracle("02_exact_permutation")
-    sample, names = oracle_rows("02_exact_permutation", "sessions", "model", "score")
-    layout = laid(replace(sample, user=np.arange(len(sample.y), dtype=np.int32)), Options(min_users_per_cell=1))
-    assert count_session_arrangements(layout) == oracle.expected("n_arrangements")
-    means = session_sums(layout)[0] / layout.counts().ravel()
-    values = means @ layout.ell
-    observed = oracle.expected("observed")
-    found = np.bincount(layout.cell, layout.t, means.shape[1]) / layout.counts().ravel() @ layout.ell
-    np.testing.assert_allclose(found, [observed[k] for k in names], atol=1e-9)
-    p, n = tests.p_values(found, [values], is_exact=True)
-    assert n == 360
-    np.testing.assert_allclose(p, [oracle.expected("p_two_sided")[k] for k in names], atol=1e-9)
-    np.testing.assert_allclose(values.mean(axis=0), 0.0, atol=1e-12)
-    variance = [oracle.expected("permutation_variance")[k] for k in names]
-    np.testing.assert_allclose((values**2).mean(axis=0), variance, atol=1e-9)
-    closed = np.diag(layout.ell.T @ permutation_covariance(sample) @ layout.ell)
-    np.testing.assert_allclose(closed, variance, atol=1e-9)
-    own = laid(sample, Options(min_users_per_cell=1, reference="stratum_mean", population="own_share"))
-    values = means @ own.ell
-    p, _ = tests.p_values(found_for(own), [values], is_exact=True)
-    assert p[0] == pytest.approx(oracle.expected("coin_exact_p.m1_vs_rest.own_share"))
-
-
-def found_for(layout) -> np.ndarray:
-    counts = layout.counts().ravel()
-    return (np.bincount(layout.cell, layout.t, len(counts)) / counts) @ layout.ell
-
-
-@pytest.mark.parametrize("y", ["success", "score"])
-def test_table_sampler_matches_exact_two_group_test(y: str) -> None:
-    oracle = Oracle("03_stratified_two_group")
-    sample, _ = oracle_rows("03_stratified_two_group", "data", "target", y)
-    expected = oracle.expected(f"coin.{y}")
+@pytest.mark.parametrize("is_graded", [False, True])
+def test_table_sampler_matches_the_exact_two_group_law(is_graded: bool) -> None:
+    sample = draw(9, n=120, n_versions=2, n_strata=3)
+    if is_graded:
+        sample = replace(sample, y=sample.y + np.random.default_rng(1).integers(0, 3, 120))
+    exact = block_test(sample.y, sample.version == 1, sample.stratum.astype(np.int64))
     n_draws = 20_000
     sampler = table_sampler(laid(sample))
     assert sampler is not None
     sums, _ = sampler.sums(n_draws, np.random.default_rng(1))
     target = sums.reshape(n_draws, 2, -1)[:, 1].sum(axis=1)
-    assert target.mean() == pytest.approx(expected["expectation"], abs=4 * np.sqrt(expected["variance"] / n_draws))
-    assert target.var() == pytest.approx(expected["variance"], rel=4 * np.sqrt(2 / n_draws))
-    p_exact = oracle.expected(f"coin.{y}.p_exact")
-    extreme = abs(expected["linear_statistic"] - expected["expectation"]) - 1e-9
-    p = (np.abs(target - expected["expectation"]) >= extreme).mean()
-    assert p == pytest.approx(p_exact, abs=4 * np.sqrt(p_exact * (1 - p_exact) / n_draws))
+    assert target.mean() == pytest.approx(exact.expectation, abs=4 * np.sqrt(exact.variance / n_draws))
+    assert target.var() == pytest.approx(exact.variance, rel=4 * np.sqrt(2 / n_draws))
+    extreme = abs(exact.statistic - exact.expectation) - 1e-9
+    p = (np.abs(target - exact.expectation) >= extreme).mean()
+    assert p == pytest.approx(exact.p_exact, abs=4 * np.sqrt(exact.p_exact * (1 - exact.p_exact) / n_draws))
 
 
 def three_levels(seed: int, n: int = 240) -> Sample:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalpipe.contracts.signals import CATEGORY_LAYERS
-from evalpipe.signals import calls, commands, errors, rulefiles
+from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
+from evalpipe.signals import calls, causes, commands, errors, rulefiles
 from evalpipe_tests.signals.build import Talk, frames
 
 EXAMPLES = [(rule, example) for rule in errors.table().rules for example in rule.examples]
@@ -88,11 +88,86 @@ def test_evidence_at_the_end_of_a_long_output_is_placed_there() -> None:
         ("cat > a.py <<'EOF'\nimport os; os.x()\nEOF\npython a.py", ("cat", "python"), "last_of_chain"),
         ("npm run build", ("npm build",), "program"),
         ("", (), "program"),
+        ("bash -lc 'cd x && pytest -q | tail'", ("cd", "pytest", "tail"), "last_of_chain"),
+        ("sudo -u app docker compose exec -T web bundle exec rspec", ("rspec",), "program"),
+        ("kubectl exec -it pod-1 -n x -- sh -c 'grep a b'", ("grep",), "program"),
+        ("ssh -p 22 host 'make test'", ("make test",), "program"),
+        ("for f in *.py; do python $f; done", ("python",), "last_of_chain"),
+        ("diff <(sort a | uniq) <(sort b)", ("diff",), "program"),
+        ("x=$(grep -c a b | head -1); echo $x", ("echo",), "program"),
+        (".\\gradlew.bat test", ("gradlew",), "program"),
+        ("# look first\nls -la \\\n  src", ("ls",), "program"),
+        ("uv run --with x python -m pytest", ("pytest",), "program"),
+        ("env A=1 B=2 npx -y vitest run", ("vitest",), "program"),
+        ("make -C lib test", ("make test",), "program"),
     ],
 )
 def test_commands(command: str, programs: tuple[str, ...], scope: str) -> None:
     line = commands.parse(command)
     assert (line.programs, line.scope) == (programs, scope)
+
+
+@pytest.mark.parametrize(
+    ("command", "last"),
+    [
+        ("diff a b | head; exit ${PIPESTATUS[0]}", "diff"),
+        ("grep x f; exit $?", "grep"),
+        ("ls | grep x", "grep"),
+        ("cat a.txt", "cat"),
+    ],
+)
+def test_an_exit_code_is_that_of_the_last_program(command: str, last: str) -> None:
+    assert commands.parse(command).last == last
+
+
+def test_arguments_of_a_program_stand_behind_its_name() -> None:
+    segments = commands.parse("cd /a && /usr/bin/git -C x diff --stat A.py | HEAD -3").segments
+    assert [(s.operator, s.text) for s in segments] == [
+        ("", "cd /a"), ("&&", "git diff -c x --stat a.py"), ("|", "head -3"),
+    ]  # fmt: skip
+
+
+CAUSES = [(row, example) for row in (*causes.causes().texts, *causes.causes().exits, *causes.causes().loose)
+          for example in row.examples]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "example"), CAUSES, ids=lambda v: getattr(v, "id", ""))
+def test_examples_of_the_causes(row: causes.Cause, example: dict[str, Any]) -> None:
+    category, words = causes.cause(example["text"].lower(), example.get("code"), example.get("last", ""))
+    assert category == row.category
+    assert words is None or words in example["text"].lower()
+
+
+def test_the_causes_are_well_formed() -> None:
+    rows = rulefiles.load("causes.toml")["cause"]
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert {row["category"] for row in rows} <= CATEGORY_LAYERS.keys()
+    assert all(row["examples"] and ("any" in row) != ("codes" in row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        # What was printed before may show anything; the exception and the last lines speak.
+        ("permission denied is a common error\nTraceback (most recent call last):\n  File \"a\"\nKeyError: 'x'\ndone", "runtime_exception"),
+        ("cat: x: No such file or directory\n" + "row\n" * 20 + "fatal: Authentication failed for 'y'", "auth"),
+        ("Error: boom\n    at f (a.js:1:2)\nCaused by: Error: connect ECONNREFUSED 127.0.0.1:1", "network"),
+        ("Traceback (most recent call last):\n  File \"a\"\nValueError: bad\n\nTraceback (most recent call last):\n  File \"b\"\nFileNotFoundError: x", "path_not_found"),
+        ("nothing that is known", "runtime_exception"),
+    ],
+)  # fmt: skip
+def test_the_line_that_ended_the_program_speaks_first(text: str, category: str) -> None:
+    assert causes.cause(text.lower(), 1)[0] == category
+
+
+@pytest.mark.parametrize("row", rulefiles.load("tools.toml")["exit_line"], ids=lambda r: r["id"])
+def test_exit_codes_in_the_text_of_a_result(row: dict[str, Any]) -> None:
+    for text in row["match"]:
+        talk = Talk().user("go").tool("shell", text, command="x")
+        talk.tool("shell", text, command="x", exit_code=5).tool("Read", text)
+        codes = calls.tool_calls(*frames(talk))["exit_code"].to_list()
+        assert codes[0] in (1, 2)
+        assert codes[1:] == [5, None], "the log's own code counts, and a file may show anything"
 
 
 @settings(max_examples=150, deadline=None)

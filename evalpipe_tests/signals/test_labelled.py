@@ -108,7 +108,7 @@ def test_turns_are_read_with_what_came_before() -> None:
 def test_calls_are_judged_by_tool_exit_code_mark_and_registry() -> None:
     rows = [
         call(),
-        call(exit_code=0, output="bash: foo: command not found"),
+        call(command="foo | tail", exit_code=0, output="bash: foo: command not found"),
         call(tool="Read", command="a.py", output="Traceback (most recent call last)", exit_code=None),
         call(tool="Fly", output="failed", exit_code=None, is_error=True, tools=["Bash"]),
         call(tool="Bash", output="The user doesn't want to run this.", exit_code=None, is_error=True),

@@ -122,3 +122,28 @@ def test_a_second_correction_of_one_target_is_rework() -> None:
 def test_an_agent_that_greets_first_has_done_nothing_yet() -> None:
     talk = Talk().agent("Hello, how can I help?").user("My phone still does not work").agent("Fixed.")
     assert said(extract(talk.user("It still does not work"))) == [(3, "complaint.failure_report")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hurry up please", {"urging"}),
+        ("are you done yet?", {"urging"}),
+        ("come on, hurry up", {"urging"}),
+        ("快点吧", {"urging"}),
+        ("já terminou?", {"urging"}),
+        ("it still does not work, hurry up", {"urging", "complaint.failure_report"}),
+        ("this is ridiculous", {"complaint.sentiment"}),
+        ("make the page load faster", set()),
+    ],
+)
+def test_urging_is_no_complaint(text: str, expected: set[str]) -> None:
+    opening = {"快": "帮我把登录页面修好，谢谢你了", "j": "por favor faça a página de login para mim"}.get(
+        text[0], "fix the login page for me"
+    )
+    talk = Talk().user(opening).agent("I am working on the page.").user(text)
+    rows = extract_part(*frames(talk), EXTRACTION)
+    assert set(rows.semantic["signal"]) == expected
+    if expected == {"urging"}:
+        assert rows.semantic["polarity"].to_list() == [0]
+        assert not rows.session_features["n_complaints"].item()

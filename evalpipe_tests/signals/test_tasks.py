@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -47,6 +48,14 @@ def test_silent_acceptance_is_a_candidate() -> None:
     assert part.candidates["signal"].to_list() == ["accept.implicit"]
     assert part.semantic.is_empty()
     assert part.tasks["closed_by"].to_list() == ["accept.implicit", "session_end"]
+
+
+def test_silent_acceptance_stays_a_candidate_however_low_the_least_confidence() -> None:
+    talk = Talk().user("Fix the login bug").agent("Fixed, all tests pass.")
+    talk.user("Now write the release notes for version two").agent("Done.")
+    part = extract_part(*frames(talk), replace(EXTRACTION, min_confidence=0.0))
+    assert part.candidates["signal"].to_list() == ["accept.implicit"]
+    assert part.semantic.is_empty()
 
 
 def test_approvals_and_answers_open_nothing() -> None:

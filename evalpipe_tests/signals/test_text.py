@@ -117,6 +117,32 @@ def test_languages() -> None:
         ("g", "42", "und"),
         ("h", "Das ist nicht gut, bitte noch einmal", "de"),
         ("i", "sigue sin funcionar el botón de la página", "es"),
+        ("j", "Il manque une colonne dans le fichier", "fr"),
+        ("k", "बटन काम नहीं कर रहा है", "hi"),
+        ("l", "button kaam nahi kar raha hai bhai", "hi"),
+        ("l", "error", "hi"),
+        ("m", "الزر لا يعمل", "ar"),
+        ("n", "niño", "es"),
+        ("o", "über", "de"),
+        ("p", "não", "pt"),
+        ("q", "日報の数字が違います", "ja"),
+        ("r", "這個按鈕沒有反應", "zh"),
+        ("s", "C'est l'erreur de port", "fr"),
     ]
-    prose = text.prose_column(pl.Series([t for _, t, _ in turns]))["prose"]
-    assert language.turn_languages(prose, pl.Series([s for s, _, _ in turns])).to_list() == [lang for *_, lang in turns]
+    said = pl.Series([t for _, t, _ in turns])
+    prose = text.prose_column(said)["prose"]
+    found = language.turn_languages(prose, pl.Series([s for s, _, _ in turns]), said).to_list()
+    assert found == [lang for *_, lang in turns]
+
+
+def test_a_foreign_word_does_not_leave_the_sessions_language() -> None:
+    turns = ["Adicione um rodapé na página de contato, por favor", "compile error", "não, em cima"]
+    said = pl.Series(turns)
+    prose = text.prose_column(said)["prose"]
+    assert language.turn_languages(prose, pl.Series(["a"] * 3), said).to_list() == ["pt", "pt", "pt"]
+
+
+def test_accents_are_read_where_folding_took_them_away() -> None:
+    said = pl.Series(["mañana", "mãos", "mas"])
+    prose = text.prose_column(said)["prose"]
+    assert language.turn_languages(prose, pl.Series(["a", "b", "c"]), said).to_list() == ["es", "pt", "und"]

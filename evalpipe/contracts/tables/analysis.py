@@ -15,7 +15,8 @@ VERDICTS = ("pass", "fail", "inconclusive")
 DESIGNS = ("randomized_session", "randomized_user", "observational")
 
 
-def _stamp() -> tuple[Column, ...]:
+def stamp_columns() -> tuple[Column, ...]:
+    """Columns that lead every table made from one window under one criteria."""
     return (
         Column("as_of", DATE, "Day whose trailing window is scored.", nullable=False, key=True),
         Column("window_name", S, "Window: a number of days such as 28d, or all.", nullable=False, key=True),
@@ -35,7 +36,7 @@ NET_IMPROVEMENT = Table(
     meaning="Each version's shift against the named reference, with intervals, ranks and status.",
     sort=("as_of", "window_name", "measurement", "metric", "slice", "version"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("slice", S, "'all', scenario=NAME (or task_type=NAME and the like), or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
         Column("version", S, "Agent version, as criteria compare them.", nullable=False, key=True),
@@ -82,7 +83,7 @@ PAIRS = Table(
     meaning="Differences between versions and whether the order of the two is established.",
     sort=("as_of", "window_name", "measurement", "metric", "slice", "version", "other"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("slice", S, "'all', scenario=NAME (or task_type=NAME and the like), or support=STRATA: a group of strata that the same versions served.", nullable=False, key=True),
         Column("version", S, "First version.", nullable=False, key=True),
@@ -105,7 +106,7 @@ STRATA = Table(
     meaning="Cell means and weights behind the headline estimate, and which strata were dropped.",
     sort=("as_of", "window_name", "measurement", "metric", "stratum", "version"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("metric", S, "Metric.", nullable=False, key=True),
         Column("stratum", S, "Stratum label.", nullable=False, key=True),
         Column("version", S, "Version.", nullable=False, key=True),
@@ -126,7 +127,7 @@ DIAGNOSTICS = Table(
     meaning="Checks behind the causal label, each with its value, limit and verdict; passed ones are shown too.",
     sort=("as_of", "window_name", "measurement", "check_name", "subject"),
     columns=(
-        *_stamp(),
+        *stamp_columns(),
         Column("check_name", S, "Check.", nullable=False, key=True),
         Column("subject", S, "What it was made on.", nullable=False, key=True),
         Column("value", F64, "Value."),
@@ -145,7 +146,7 @@ GATES = Table(
     columns=(
         Column("decision_id", S, "Digest of everything the decision was made from.", nullable=False, key=True),
         Column("criterion", S, "Name of the criterion in the criteria file.", nullable=False, key=True),
-        *_stamp(),
+        *stamp_columns(),
         Column("decided_on", DATE, "As-of day of the analysis it was decided on.", nullable=False),
         Column("candidate", S, "Version that may ship.", nullable=False),
         Column("baseline", S, "Version it is compared with.", nullable=False),
@@ -201,4 +202,25 @@ SCORECARD = Table(
     ),
 )  # fmt: skip
 
-TABLES = (NET_IMPROVEMENT, PAIRS, STRATA, DIAGNOSTICS, GATES, CORRECTIONS, SCORECARD)
+ABLATION = Table(
+    layer="analysis",
+    name="ablation",
+    grain="one row a family of signals and version",
+    meaning="How versions stand by signals of the environment alone, by what people say alone, and by both.",
+    sort=("as_of", "window_name", "measurement", "mask", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("mask", S, "Signals that count, each with its weight of the catalogue: all, hard or semantic.", nullable=False, key=True, values=("all", "hard", "semantic")),
+        Column("version", S, "Agent version.", nullable=False, key=True),
+        Column("n_sessions", I64, "Settled sessions of the version.", nullable=False, low=0),
+        Column("estimate", F64, "Shift of the mean signal score against the reference; higher is better."),
+        Column("lo", F64, "Lower end of its 95 % interval."),
+        Column("hi", F64, "Upper end."),
+        Column("place", I32, "Place in the order of estimates, from 1.", low=1),
+        Column("share_of_shift", F64, "Part of the version's shift by all signals that these make; parts of the families add up to 1."),
+        Column("kendall_tau", F64, "Kendall's tau-b of this order and that by all signals; the same on all rows of a mask.", low=-1.0, high=1.0),
+        Column("top_overlap", F64, "Share of the three versions ahead that are ahead by all signals too; null with three versions or fewer.", low=0.0, high=1.0),
+    ),
+)  # fmt: skip
+
+TABLES = (NET_IMPROVEMENT, PAIRS, STRATA, DIAGNOSTICS, ABLATION, GATES, CORRECTIONS, SCORECARD)

@@ -36,7 +36,11 @@ STEP_ORIGINS = (
     "compaction",  # a summary that replaces earlier turns
     "synthetic",  # an agent message that no model wrote
     "system",  # a line of the harness itself, such as an API error
+    "feedback",  # a mark or an approval that the user gave by hand
 )
+
+#: Origin of a mark that the user gave, and the names of such steps. Their arguments hold ``rating``: 1, 0 or -1.
+FEEDBACK, RATING, APPROVAL = "feedback", "rating", "approval"
 
 #: Why a tool call gave no ordinary result. Null where it did.
 STEP_ERRORS = ("refused", "interrupted", "cascade", "no_result", "tool_error", "timeout", "api_error")
@@ -107,7 +111,7 @@ STEPS = Table(
         Column("turn", I32, "Turn that the step belongs to; 0 is before the first human message.", nullable=False, low=0),
         Column("kind", S, "What the step is.", nullable=False, values=STEP_KINDS),
         Column("origin", S, "Who or what wrote it.", nullable=False, values=STEP_ORIGINS),
-        Column("name", S, "Tool name for tool steps."),
+        Column("name", S, "Tool name for tool steps; rating or approval for feedback."),
         Column("text", S, "Message text; for a refused call the reason that the user gave.", sensitivity=TEXT, is_published=False),
         Column("arguments", S, "Tool arguments as JSON text.", sensitivity=TEXT, is_published=False),
         Column("output", S, "Tool result text.", sensitivity=TEXT, is_published=False),

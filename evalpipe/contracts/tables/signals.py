@@ -5,7 +5,9 @@ Hard and semantic rows never share a table, so that an analysis can be made with
 
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.model import Column, Kind, Sensitivity, Table, Timing
-from evalpipe.contracts.signals import HARD_SIGNALS, LAYERS, SEMANTIC_SIGNALS
+from evalpipe.contracts.signals import DERIVED_SIGNALS, EPISODE_ENDS, HARD_SIGNALS, SEMANTIC_SIGNALS
+from evalpipe.contracts.tables.process import PROCESS, process_columns
+from evalpipe.contracts.taxonomy import LAYERS
 
 S, B, I32, I64, F64, TS, DATE, LIST = (
     Kind.STR, Kind.BOOL, Kind.I32, Kind.I64, Kind.F64, Kind.TIMESTAMP, Kind.DATE, Kind.STR_LIST,
@@ -50,7 +52,7 @@ HARD = Table(
         Column("strength", F64, "Weight of one event before criteria apply.", nullable=False, low=0.0, high=1.0),
         Column("confidence", F64, "Estimated precision of the rule.", nullable=False, low=0.0, high=1.0),
         Column("category", S, "Kind of failure, such as path_not_found."),
-        Column("layer", S, "Layer that the failure is attributed to.", values=LAYERS),
+        Column("layer", S, "Layer that the failure is attributed to.", values=tuple(LAYERS)),
         Column("exit_code", I32, "Exit code, where known."),
         Column("exit_scope", S, "What the exit code speaks of.", values=("program", "last_of_chain", "masked", "unknown")),
         Column("is_hidden", B, "Whether the failure does not show in the exit code.", nullable=False),
@@ -99,14 +101,40 @@ DERIVED = Table(
     layer="signals",
     name="derived",
     grain="one row a derived signal",
-    meaning="Recovery, first-time success and loops, computed from other rows.",
+    meaning="Recovery, first-time success and broken promises, computed from other rows.",
     sort=("session_id", "signal", "signal_id"),
     columns=(
         *_where(),
-        Column("signal", S, "Signal type.", nullable=False),
-        Column("value", F64, "Value, such as 1/k for a recovery after k responses.", nullable=False),
-        Column("k", I32, "Agent responses until recovery; null if never.", low=0),
+        Column("signal", S, "Signal type.", nullable=False, values=DERIVED_SIGNALS),
+        Column(
+            "value",
+            F64,
+            "Value, such as 1/k for a recovery after k responses; 0 for one that was not seen.",
+            nullable=False,
+        ),
+        Column(
+            "value_high",
+            F64,
+            "The value if the response that nobody judged was right: the upper bound of a censored recovery.",
+            nullable=False,
+            low=0.0,
+            high=1.0,
+        ),
+        Column("k", I32, "Agent responses until recovery; null if it was not seen.", low=1),
+        Column(
+            "n_judged",
+            I32,
+            "Of a recovery, responses whose reception was seen: the time under observation; else null.",
+            low=0,
+        ),
         Column("is_censored", B, "Whether the session ended before it could be seen.", nullable=False),
+        Column(
+            "ending",
+            S,
+            "How a correction episode ended: strong (confirmed or praised), weak (not objected to), rejected (the last word is an objection), censored (nobody spoke after the answer); else null.",
+            values=EPISODE_ENDS,
+        ),
+        Column("target", S, "Token of what a correction episode is about, where it can be read."),
         Column("inputs", LIST, "Ids of the rows it was computed from.", nullable=False),
         Column("definition_version", S, "Version of the definition.", nullable=False),
     ),
@@ -125,8 +153,9 @@ TASKS = Table(
         Column("first_turn", I32, "First turn.", nullable=False, low=0),
         Column("last_turn", I32, "Last turn.", nullable=False, low=0),
         Column("closed_by", S, "What closed it.", nullable=False, values=("confirm", "praise", "accept.implicit", "negative", "next_task", "session_end")),
-        Column("n_tool_calls", I32, "Tool calls in the task.", nullable=False, low=0),
-        Column("n_errors", I32, "Command errors in the task.", nullable=False, low=0),
+        Column("closing_signal_id", S, "Row of signals.semantic or signals.candidates that closed it; null where none did."),
+        Column("n_errors", I32, "Results judged as errors of a command or tool, whatever their confidence.", nullable=False, low=0),
+        *process_columns(),
         Column("extractor_version", S, "Version of the task splitter.", nullable=False),
     ),
 )  # fmt: skip
@@ -172,6 +201,20 @@ SESSION_FEATURES = Table(
     ),
 )  # fmt: skip
 
+
+TURN_COVERAGE = Table(
+    layer="signals",
+    name="turn_coverage",
+    grain="one row a session in which a person spoke",
+    meaning="Turns that patterns could not read, by reason.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("n_turns", I32, "Turns of a person.", nullable=False, low=0),
+        Column("n_without_prose", I32, "Turns of which quotes, code and logs leave no prose.", nullable=False, low=0),
+        Column("n_unknown_language", I32, "Turns with prose whose language no rule knows.", nullable=False, low=0),
+    ),
+)
 
 SESSION_USAGE = Table(
     layer="signals",
@@ -244,6 +287,20 @@ SESSION_OUTCOMES = Table(
     ),
 )  # fmt: skip
 
+SESSION_SCORES = Table(
+    layer="signals",
+    name="session_scores",
+    grain="one row a session that has an outcome",
+    meaning="Signal score of a session by family, every signal with its weight of the catalogue: what an ablation needs.",
+    sort=("session_id",),
+    columns=(
+        Column("session_id", S, "Session.", nullable=False, key=True, sensitivity=PSEUDONYM),
+        Column("measurement", S, "Hash of extraction, outcomes and estimand.", nullable=False),
+        Column("hard_score", F64, "Sum over signals from the environment.", nullable=False),
+        Column("semantic_score", F64, "Sum over what people said.", nullable=False),
+    ),
+)
+
 ROUTING_ARMS = Table(
     layer="signals",
     name="routing_arms",
@@ -264,4 +321,7 @@ ROUTING_ARMS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, SESSION_FEATURES, SESSION_USAGE, SESSION_OUTCOMES, ROUTING_ARMS)
+TABLES = (
+    HARD, SEMANTIC, CANDIDATES, DERIVED, TASKS, PROCESS, SESSION_FEATURES, TURN_COVERAGE, SESSION_USAGE,
+    SESSION_OUTCOMES, SESSION_SCORES, ROUTING_ARMS,
+)  # fmt: skip

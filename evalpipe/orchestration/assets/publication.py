@@ -15,7 +15,7 @@ from evalpipe.orchestration.assets.layers import asset_key
 from evalpipe.orchestration.partitions import SINGLE_RUN, range_of
 from evalpipe.orchestration.resources import HomeResource, WarehouseResource
 from evalpipe.steps import rejections
-from evalpipe.steps.publish import committed, compare, publish
+from evalpipe.steps.publish import APPENDED, committed, compare, publish
 from evalpipe.steps.report import make_report
 from evalpipe.store.sql_models import SqlModel, lineage
 
@@ -33,7 +33,7 @@ def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
     published = [
         asset_key(name)
         for name, table in TABLES.items()
-        if table.layer != "raw" and table.is_published and name not in ("analysis.gates", "analysis.corrections")
+        if table.layer != "raw" and table.is_published and name not in APPENDED
     ]
     # A scorecard is made on demand from what is published, and then published with the next run.
     published.remove(asset_key("analysis.scorecard"))
@@ -127,7 +127,7 @@ def _is_asset(table: str) -> bool:
 
 
 #: Append-only tables and on-demand tables are not assets of the nightly graph.
-_NO_ASSET = ("analysis.gates", "analysis.corrections", "analysis.scorecard")
+_NO_ASSET = (*APPENDED, "analysis.scorecard")
 
 
 @dg.asset(

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from evalpipe.contracts.tables.raw import END_STATUS_LOGGED, STEP_ERRORS, STEP_KINDS, STEP_ORIGINS
+from evalpipe.contracts.tables.raw import (
+    APPROVAL,
+    END_STATUS_LOGGED,
+    FEEDBACK,
+    RATING,
+    STEP_ERRORS,
+    STEP_KINDS,
+    STEP_ORIGINS,
+)
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
     KEPT,
@@ -165,6 +173,11 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
         at = row[END] or row[START]
         if row[START] is not None:
             session.see(row[START])
+    if origin == FEEDBACK:
+        mark = get("rating")
+        if kind != "user" or type(mark) is not int or mark not in (-1, 0, 1):
+            return BAD_FIELD
+        row[NAME], row[ARGUMENTS] = APPROVAL if get("name") == APPROVAL else RATING, f'{{"rating":{mark}}}'
     session.rows.append(row)
     session.n_messages += 1
     if at is not None and at > session.greatest_at:
@@ -244,7 +257,7 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="5",
+    version="6",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,

@@ -3,12 +3,14 @@
 A record is what the interface and the exports hold: ``{"trace", "observations"}``, a trace with its
 observations inside, a trace alone, or one observation (in the interface's names or the blob export's:
 ``traceId`` or ``trace_id``). The trace becomes the root above its observations. Scores that code or a
-person gave state the outcome (``outcomes.py``); those of Langfuse's own judges do not.
+person gave state the outcome (``outcomes.py``) or are a user's mark (``ratings.py``); those of Langfuse's own
+judges and of its annotators are no user's.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, NOT_A_RECORD, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
+from evalpipe.sources.readers.ratings import Rating, given, rating
 from evalpipe.sources.readers.span_attributes import agent_name, fill, result
 from evalpipe.sources.readers.span_usage import tool_names, usage
 from evalpipe.sources.readers.span_values import any_time, as_json, flatten, known, loads_text, number_of
@@ -77,11 +80,17 @@ class LangfuseParser(SpanParser):
         trace_id = text_of(trace.get("id")) or content_id(trace)
         self.n_records += 1
         root = _root(trace, trace_id)
-        given = scores if type(scores) is list else trace.get("scores")
-        state(root, [score for item in (given if type(given) is list else []) if (score := _score(item)) is not None])
+        scored = scores if type(scores) is list else trace.get("scores")
+        scored = scored if type(scored) is list else []
+        state(root, [score for item in scored if (score := _score(item)) is not None])
+        marks = [_snake(item) for item in scored if type(item) is dict]
+        of_observations = {item.get("id") for item in inside}
+        root.ratings = _ratings(mark for mark in marks if mark.get("observation_id") not in of_observations)
         self.add(root)
         for item in inside:
-            self.add(_observation(item, trace_id))
+            span = _observation(item, trace_id)
+            span.ratings = _ratings(mark for mark in marks if mark.get("observation_id") == item.get("id"))
+            self.add(span)
         return KEPT
 
     def settle(self) -> None:
@@ -225,6 +234,24 @@ def _score(item: Any) -> Score | None:
     return Score(name, found, value.get("source") != "EVAL")
 
 
+def _ratings(marks: Iterable[Record]) -> tuple[Rating, ...]:
+    """Marks of users: those that came through the interface, in the order in which they were given."""
+    return given(
+        rating(
+            mark.get("name"), _mark(mark), mark.get("comment"), any_time(mark.get("timestamp", mark.get("created_at")))
+        )
+        for mark in marks
+        if mark.get("source") not in ("EVAL", "ANNOTATION")
+    )
+
+
+def _mark(mark: Record) -> object:
+    word, value = text_of(mark.get("string_value")), mark.get("value")
+    if mark.get("data_type") == "BOOLEAN" and value in (0, 1):
+        return bool(value)
+    return value if word is None else word
+
+
 def _is_observation(value: Record) -> bool:
     is_dated = "start_time" in value and ("trace_id" in value or "parent_observation_id" in value)
     return is_dated and type(value.get("type")) is str and value["type"].upper() in _TYPES
@@ -251,7 +278,7 @@ def _recognise(record: Record) -> bool:
 
 
 _LINES, _ITEMS, _WHOLE = json_readers(
-    Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=LangfuseParser)
+    Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=LangfuseParser)
 )
 
 #: Pages of the interface hold ``data``, a downloaded session ``traces``.

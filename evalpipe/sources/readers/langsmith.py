@@ -1,7 +1,7 @@
 """LangSmith runs: one run a record, whole or as the pair of begin and end that clients send.
 
 ``dotted_order`` gives the tree. The session is the thread that the metadata names, else the trace.
-Feedback statistics that code or a person gave state the outcome (``outcomes.py``).
+Feedback statistics state the outcome (``outcomes.py``) or are a user's mark (``ratings.py``), as their names tell.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from evalpipe.sources.readers.base import KEPT, NOT_A_RECORD, FileContext, Reader, Record, json_readers
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
+from evalpipe.sources.readers.ratings import Rating, given, rating
 from evalpipe.sources.readers.span_attributes import agent_name, result
 from evalpipe.sources.readers.span_usage import tool_names, usage
 from evalpipe.sources.readers.span_values import any_time, as_json, known, loads_text, number_of
@@ -117,6 +118,8 @@ def _merge(span: Span, record: Record) -> None:
         _call(span, record, extra, metadata)
     if span.parent_id is None:
         state(span, _scores(get("feedback_stats")))
+    # Of a run in two halves either may hold them.
+    span.ratings = _ratings(get("feedback_stats"), span.end) or span.ratings
 
 
 def _content(span: Span, record: Record) -> None:
@@ -209,6 +212,25 @@ def _scores(value: Any) -> list[Score]:
     return scores
 
 
+def _ratings(value: Any, at: str | None) -> tuple[Rating, ...]:
+    """Marks of users. The statistics do not say when one was given; it was after the end of the run."""
+    found = []
+    for name, stats in (value if type(value) is dict else {}).items():
+        if type(stats) is not dict:
+            continue
+        words = stats.get("values")
+        # Marks without a number are counted by word; of several there is no telling which came last.
+        mark = (
+            next(iter(words))
+            if stats.get("avg") is None and type(words) is dict and len(words) == 1
+            else stats.get("avg")
+        )
+        comments = stats.get("comments")
+        comment = comments[-1] if type(comments) is list and comments else None
+        found.append(rating(name, mark, comment, at))
+    return given(found)
+
+
 def _recognise(record: Record) -> bool:
     kind = record.get("run_type")
     if (
@@ -221,4 +243,4 @@ def _recognise(record: Record) -> bool:
     return "outputs" in record and "end_time" in record and "error" in record and type(record.get("id")) is str
 
 
-READERS = json_readers(Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=LangsmithParser))
+READERS = json_readers(Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=LangsmithParser))

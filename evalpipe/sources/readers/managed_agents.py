@@ -4,8 +4,8 @@ Belongs here: event types to steps. A recorded call is a line ``[method, payload
 sent comes back in the stream, so sent events are noise. Dates, ids and tokens are the log's;
 tokens stand in the event that ends a request to the model, and go to the message of that request.
 
-Mapping: ``user.message`` human; a denied confirmation makes the call ``refused``; threads other
-than the first are sub-agents, their steps' parent is the thread. ``session.error`` is an API
+Mapping: ``user.message`` human; a denied confirmation makes the call ``refused``, one that allows it is
+feedback; threads other than the first are sub-agents, their steps' parent is the thread. ``session.error`` is an API
 error; ``status_terminated`` and exhausted retries end the session with an error. An idle session
 is not an ended one.
 """
@@ -26,6 +26,7 @@ from evalpipe.sources.readers.base import (
     json_text,
 )
 from evalpipe.sources.readers.openai_messages import version_of
+from evalpipe.sources.readers.ratings import approval_row
 from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
     END,
@@ -151,9 +152,8 @@ class EventsParser(Parser):
             self._calls[step_id] = row
         elif kind in _RESULTS:
             self._result(session, event, text, at)
-        elif kind == "user.tool_confirmation" and event.get("result") == "deny":
-            if (call := self._calls.get(_call_id(event))) is not None:
-                call[ERROR], call[TEXT] = "refused", text_or_none(event.get("deny_message"))
+        elif kind == "user.tool_confirmation":
+            self._confirmed(session, event, approval_row(step_id, at, parent))
         elif kind == "span.model_request_end":
             self._usage(session, event, step_id, at, parent)
         elif kind == "session.error":
@@ -167,6 +167,13 @@ class EventsParser(Parser):
         else:
             return
         session.n_messages += 1
+
+    def _confirmed(self, session: Session, event: Record, approval: Row) -> None:
+        """What the user said to a call that waited."""
+        if event.get("result") == "allow":
+            session.rows.append(approval)
+        elif event.get("result") == "deny" and (call := self._calls.get(_call_id(event))) is not None:
+            call[ERROR], call[TEXT] = "refused", text_or_none(event.get("deny_message"))
 
     def _result(self, session: Session, event: Record, text: str | None, at: str | None) -> None:
         call_id = _call_id(event)
@@ -218,10 +225,10 @@ def _hint(head: bytes) -> bool:
     return any(line.startswith(b'["client.beta.') for line in head.split(b"\n", 20)[:20])
 
 
-LINES_READER = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=EventsParser)
+LINES_READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=EventsParser)
 RECORDED_READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="text",
     recognise=lambda _: False,
     hint=_hint,

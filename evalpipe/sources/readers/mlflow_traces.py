@@ -11,6 +11,7 @@ from typing import Any
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOT_A_RECORD, Reader, Record, json_readers, word_of
 from evalpipe.sources.readers.chat import read_messages
 from evalpipe.sources.readers.outcomes import Score, state
+from evalpipe.sources.readers.ratings import Rating, given, rating
 from evalpipe.sources.readers.span_attributes import agent_name, fill
 from evalpipe.sources.readers.span_usage import tool_names, usage
 from evalpipe.sources.readers.span_values import any_time, flatten, loads_text, unquoted
@@ -118,7 +119,9 @@ def _trace(root: Span, info: Record) -> None:
     if not root.outputs:
         root.outputs = read_messages(metadata.get("mlflow.traceOutputs") or info.get("response"), "assistant")
     assessed = loads_text(info.get("assessments"))
-    state(root, [score for item in (assessed if type(assessed) is list else []) if (score := _score(item)) is not None])
+    assessed = assessed if type(assessed) is list else []
+    state(root, [score for item in assessed if (score := _score(item)) is not None])
+    root.ratings = given(_rating(item) for item in assessed)
 
 
 def _texts(value: Any) -> dict[str, Any]:
@@ -139,10 +142,20 @@ def _score(item: Any) -> Score | None:
     return Score(name, feedback.get("value"), kind not in ("LLM_JUDGE", "AI_JUDGE"))
 
 
+def _rating(item: Any) -> Rating | None:
+    """A mark that a person gave through the program, not an assessment by code."""
+    score, source = _score(item), item.get("source") if type(item) is dict else None
+    if score is None or type(source) is not dict or source.get("source_type") != "HUMAN":
+        return None
+    return rating(
+        score.name, score.value, item.get("rationale"), any_time(item.get("create_time", item.get("create_time_ms")))
+    )
+
+
 def _recognise(record: Record) -> bool:
     info, data = _parts(record)
     is_info = type(info) is dict and ("trace_id" in info or "request_id" in info)
     return is_info and (data is None or (type(data) is dict and (not data or "spans" in data)))
 
 
-READERS = json_readers(Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=MlflowParser))
+READERS = json_readers(Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=MlflowParser))

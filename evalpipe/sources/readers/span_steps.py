@@ -14,6 +14,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from evalpipe.sources.readers.ratings import rating_row
 from evalpipe.sources.readers.span_calls import Calls
 from evalpipe.sources.readers.span_tree import Tree
 from evalpipe.sources.readers.thread import Thread, after_answer
@@ -105,6 +106,9 @@ class _Builder:
                     self._parents[span.span_id] = row
         if root is not None and not has_words:
             self._answer(root, tree)
+        # A mark is given to what is whole, whenever it was given.
+        for span in tree.spans:
+            self.rows += [rating_row(f"{span.span_id}:f{n}", rating) for n, rating in enumerate(span.ratings)]
 
     def _parent(self, tree: Tree, span: Span) -> str | None:
         above = tree.owner(span, self._parents)

@@ -18,6 +18,7 @@ from typing import Any
 from evalpipe.sources.readers.base import FileContext, Record
 from evalpipe.sources.readers.chat import Message
 from evalpipe.sources.readers.gathering import GatheringParser
+from evalpipe.sources.readers.ratings import Rating
 from evalpipe.sources.readers.span_steps import build
 from evalpipe.sources.session import Session
 from evalpipe.sources.spool import Spool
@@ -46,6 +47,7 @@ class Span:
         tools: Names of the tools offered.
         facts: Metadata that may declare scenario, task and trial.
         reward, is_success: Outcome that the trace states.
+        ratings: Marks that users gave it.
         records: Numbers of the records it came from.
         place: Place of its first appearance among the spans of the file, from 1.
     """
@@ -77,6 +79,7 @@ class Span:
     facts: Record = field(default_factory=dict)
     reward: float | None = None
     is_success: bool | None = None
+    ratings: tuple[Rating, ...] = ()
     records: list[int] = field(default_factory=list)
     place: int = 0
 

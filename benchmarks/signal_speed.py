@@ -1,6 +1,6 @@
 """How fast signals are extracted, in turns and tool outputs per second of CPU time on one core.
 
-    python benchmarks/signals.py [--turns 40000] [--outputs 40000] [--repeats 5]
+    python benchmarks/signal_speed.py [--turns 40000] [--outputs 40000] [--repeats 5]
 
 Text is made from the examples of the rule files: of the turns about one in six fires a pattern, as in real
 sessions; of the outputs about one in ten is not ordinary. The peer is a plain Python loop with ``re`` over the

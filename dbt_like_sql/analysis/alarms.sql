@@ -1,0 +1,30 @@
+-- description: Versions whose nights carry an alarm on a loss, newest as-of day of each window and measurement.
+-- materialized: view
+-- column as_of: Day whose trailing window is scored.
+-- column window_name: Window.
+-- column measurement: Hash of extraction, outcomes and estimand.
+-- column metric: Metric.
+-- column version: Agent version.
+-- column first_night: First period at which the evidence reached the alarm.
+-- column strongest: Largest evidence of the window; an alarm at 500.
+-- column so_far: Net improvement over the whole window.
+-- column so_far_lo: Lower end of an interval that holds at all nights at once.
+-- column so_far_hi: Upper end.
+SELECT
+  n.as_of,
+  n.window_name,
+  n.measurement,
+  n.metric,
+  n.version,
+  min(n.night) FILTER (WHERE n.is_alarm) AS first_night,
+  max(n.evidence) AS strongest,
+  arg_max(n.so_far, n.night) AS so_far,
+  arg_max(n.so_far_lo, n.night) AS so_far_lo,
+  arg_max(n.so_far_hi, n.night) AS so_far_hi
+FROM (
+  SELECT * FROM analysis.nights AS a
+  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a.window_name, a.measurement)
+) AS n
+GROUP BY ALL
+HAVING bool_or(n.is_alarm)
+ORDER BY n.measurement, n.window_name, n.metric, n.version

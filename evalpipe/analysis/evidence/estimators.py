@@ -1,0 +1,144 @@
+"""Rows of ``analysis.estimators``: what other estimators say of the headline metric.
+
+Belongs here: which estimators are asked, and on which sessions. Does not belong here: formulas. The
+recipes that are in circulation stand here under their own names, so that a number from elsewhere can
+be found again, with what it is measured against beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from evalpipe.analysis.design import COVARIATES
+from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
+from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.inference.bootstrap import bootstrap_comparison
+from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
+from evalpipe.inference.recipes import Recipe, control_pool_gap, raw_gap, shuffled_gaps, stratum_mean_gap
+
+RESAMPLES = 1_000
+SHUFFLES = 199
+_POPULATION = {"ipw": "common support", "aipw": "common support", "overlap": "overlap"}
+
+
+def estimator_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
+    """One row an estimator and version."""
+    yield from _recipes(headline)
+    if headline.is_comparable:
+        yield from _bootstrap(headline)
+        yield from _weighed(headline)
+        for line in (*history_lines(headline), *pooled_lines(headline)):
+            yield {
+                **_row(headline, line.estimator, line.version, line.reference, line.population),
+                "estimate": line.estimate,
+                "lo": line.lo,
+                "hi": line.hi,
+                "status": line.status,
+                "reasons": list(line.reasons),
+            }
+
+
+def _row(headline: Headline, estimator: str, version: int, reference: str, population: str) -> dict[str, object]:
+    return {
+        "metric": headline.metric.name,
+        "estimator": estimator,
+        "version": headline.versions[version],
+        "reference": reference,
+        "population": population,
+    }
+
+
+def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
+    sample = headline.sample
+    has = sample.d > 0
+    y = sample.y[has] / sample.d[has]
+    version, stratum = (codes[has].astype(np.int64) for codes in (sample.version, sample.stratum))
+    if not has.any():
+        return
+    shuffled = shuffled_gaps(
+        y, version, sample.n_versions, SHUFFLES, headline.stamp.seed(headline.metric.name, "all", "shuffle")
+    )
+    for k in range(sample.n_versions):
+        seed = headline.stamp.seed(headline.metric.name, "all", f"recipe {k}")
+        made: tuple[tuple[str, str, str, Recipe], ...] = (
+            ("seed000.raw_gap", "all sessions", "own_share", raw_gap(y, version, k)),
+            ("seed000.net_improvement", "all sessions", "own_share", shuffled[k]),
+            ("seed001.net_improvement", "control_pool", "own_share", control_pool_gap(y, version, stratum, k)),
+            (
+                "seed004.net_improvement",
+                "stratum_mean",
+                "own_share",
+                stratum_mean_gap(y, version, stratum, k, RESAMPLES, seed, headline.options.alpha),
+            ),
+        )
+        for name, reference, population, recipe in made:
+            reasons = [recipe.reason] if recipe.reason else ["descriptive"]
+            yield {
+                **_row(headline, name, k, reference, population),
+                "estimate": recipe.estimate,
+                "lo": recipe.lo,
+                "hi": recipe.hi,
+                "status": recipe.status,
+                "reasons": reasons,
+            }
+
+
+def _bootstrap(headline: Headline) -> Iterator[Mapping[str, object]]:
+    seed = headline.stamp.seed(headline.metric.name, "all", "user bootstrap")
+    reference = headline.criteria.estimand.reference
+    found = bootstrap_comparison(headline.sample, headline.options, RESAMPLES, seed)
+    for k in headline.compared:
+        is_ok = bool(np.isfinite(found.se[k]))
+        yield {
+            **_row(headline, "user_bootstrap", int(k), reference, headline.options.population),
+            "estimate": headline.found.estimate[k],
+            "lo": found.lo[k],
+            "hi": found.hi[k],
+            "status": "ok" if is_ok else "unavailable",
+            "reasons": ["descriptive"] if is_ok else ["undefined_replicates"],
+        }
+
+
+def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
+    """Weighting for routing that was not random, among compared versions and on their common support."""
+    sample, compared = headline.sample, headline.compared
+    place = np.full(sample.n_versions, -1)
+    place[compared] = np.arange(len(compared))
+    use = (place[sample.version] >= 0) & headline.found.kept[sample.stratum] & (sample.d > 0)
+    if (sample.d[use] != 1).any():
+        # A ratio has no outcome of a single session.
+        for name in ESTIMATORS:
+            for k in compared:
+                row = _row(headline, name, int(k), "uniform", _POPULATION[name])
+                yield {**row, "status": "unavailable", "reasons": ["ratio_metric"]}
+        return
+    known = [headline.population.codes_of(name)[headline.use] for name in COVARIATES]
+    categories = np.stack([headline.target[sample.stratum], *known], axis=1)[use]
+    found = weigh_routing(
+        sample.y[use],
+        place[sample.version[use]],
+        categories,
+        sample.user[use].astype(np.int64),
+        len(compared),
+        logged=_logged(headline, use),
+        alpha=headline.options.alpha,
+    )
+    for name, weighed in found.items():
+        for at, k in enumerate(compared):
+            yield {
+                **_row(headline, name, int(k), "uniform", _POPULATION[name]),
+                "estimate": weighed.estimate[at],
+                "lo": weighed.lo[at],
+                "hi": weighed.hi[at],
+                "ess": weighed.ess[at],
+                "status": weighed.status[at],
+                "reasons": list(weighed.reasons[at]) or ["descriptive"],
+            }
+
+
+def _logged(headline: Headline, use: np.ndarray) -> np.ndarray | None:
+    """(N',) logged chance of the version that was served, if every session states one."""
+    logged = headline.population.sessions["assignment_probability"].to_numpy()[headline.use][use].astype(float)
+    return logged if len(logged) and (logged > 0).all() and (logged <= 1).all() else None

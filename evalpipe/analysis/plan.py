@@ -1,0 +1,157 @@
+"""What was done with a window, why, and what may not be concluded from it, in words.
+
+Belongs here: the sentences, from criteria and what the checks and the comparison found. Does not
+belong here: choosing (``inference`` and ``score`` choose; this says what they chose). A reader of the
+warehouse never has to know the list of methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from evalpipe.analysis.design import Examined
+from evalpipe.analysis.rows import Scored
+from evalpipe.contracts.metrics import BY_NAME
+from evalpipe.criteria.model import Criteria
+from evalpipe.inference import Check
+
+PLAN = "plan"
+
+_REFERENCES = {
+    "uniform": "the plain average over the compared versions, so it does not move with routing shares",
+    "loo_uniform": "the plain average over the other versions",
+    "stratum_mean": "all sessions of the same stratum, the version's own included, so it shrinks with its share",
+    "control_pool": "the sessions of the other versions in the same stratum",
+}
+_POPULATIONS = {
+    "traffic": "the window's traffic",
+    "own_share": "each version's own mix of work, so versions are not ranked",
+    "equal": "strata of equal weight",
+}
+_UNITS = {
+    "randomized_session": "sessions were assigned, so labels of sessions are drawn again within strata",
+    "randomized_user": "users kept their version, so users are drawn again within routing epochs",
+    "observational": "nothing is known to be random, so there is no randomization p-value",
+}
+_ENGINES = {
+    "exact": "every arrangement was listed",
+    "table": "drawn as tables, which has the law of shuffling",
+    "shuffle": "by shuffling",
+    "units": "by shuffling users",
+    "gaussian": "by the normal limit, which shuffles agreed with",
+}
+
+
+def plan_checks(headline: Scored | None, examined: Examined, criteria: Criteria) -> tuple[Check, ...]:
+    """What was picked for the headline metric and why, one check a decision.
+
+    Args:
+        headline: The headline metric over all traffic; ``None`` without sessions.
+        examined: The design after its checks.
+        criteria: Criteria in force.
+
+    Returns:
+        Checks named :data:`PLAN`, which test nothing; their subject names the decision.
+    """
+    if headline is None or headline.comparison is None:
+        why = headline.why_none if headline else "absent"
+        return (_say("claims", f"Nothing can be concluded: there is no comparison ({why})."),)
+    return (
+        _say("estimate", _estimate(headline, criteria)),
+        _say("interval", _interval(headline)),
+        _say("test", _test(headline, examined)),
+        _say("order", _order(headline, criteria)),
+        _say("routing", _routing(examined)),
+        _say("claims", " ".join(_claims(headline, examined, criteria))),
+    )
+
+
+def _say(subject: str, detail: str) -> Check:
+    return Check(PLAN, subject, np.nan, np.nan, "ok", detail)
+
+
+def _estimate(headline: Scored, criteria: Criteria) -> str:
+    estimand = criteria.estimand
+    reference = _REFERENCES.get(estimand.reference, f"the version {estimand.reference.partition(':')[2]}")
+    strata = " x ".join(estimand.strata)
+    metric = BY_NAME[headline.metric.name]
+    kind = "Ratios of sums" if metric.denominator != "1" and metric.conditional_on else "Means"
+    return (
+        f"{kind} in cells of version and {strata}, weighted by {_POPULATIONS[estimand.population]}, against "
+        f"{reference}; strata because routing may follow the kind of work, and none that the version changes."
+    )
+
+
+def _interval(headline: Scored) -> str:
+    found = headline.comparison
+    if found is None or not np.isfinite(found.se).any():
+        return "None: no outcome varies, or no version is compared."
+    deff = float(np.nanmax(found.deff)) if np.isfinite(found.deff).any() else float("nan")
+    return (
+        "CR3 by user with Bell-McCaffrey degrees of freedom, because sessions of a user are alike: up to "
+        f"{deff:.2f} times the variance of independent sessions, and at least {np.nanmin(found.df):.0f} degrees "
+        "of freedom."
+    )
+
+
+def _test(headline: Scored, examined: Examined) -> str:
+    found = headline.comparison
+    text = f"{_UNITS[examined.design][0].upper()}{_UNITS[examined.design][1:]}"
+    if found is None or not np.isfinite(found.p_perm).any():
+        return f"{text}."
+    how = _ENGINES.get(found.engine, found.engine)
+    return f"{text}, studentized; {how}. Where it and the interval disagree, the interval decides."
+
+
+def _order(headline: Scored, criteria: Criteria) -> str:
+    found = headline.comparison
+    if found is None or not (found.rank_lo > 0).any():
+        return "None: no order is established over all traffic, and no rank is given."
+    compared = np.flatnonzero(found.rank_lo > 0)
+    k = len(compared)
+    n_known = int(found.pair_better.sum())
+    return (
+        f"Step-down over {k * (k - 1)} ordered pairs at {criteria.estimand.alpha:g} together; {n_known} orders are "
+        f"established of {k * (k - 1) // 2} pairs, the others cannot be told apart."
+    )
+
+
+def _routing(examined: Examined) -> str:
+    if examined.design != "observational":
+        return "Strata suffice, because versions were assigned at random within them; other estimators are descriptive."
+    return (
+        "Versions were not assigned at random: beside the estimate read aipw in analysis.estimators, or overlap "
+        "where aipw is not ok, and how much hidden routing would explain it in analysis.sensitivity."
+    )
+
+
+def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterator[str]:
+    """What may not be concluded."""
+    found = headline.comparison
+    yield "May not be concluded:"
+    if examined.failed:
+        yield f"anything to be decided on, since {', '.join(examined.failed)} failed;"
+    if examined.design == "observational":
+        yield "that a version causes a difference;"
+    if found is not None:
+        if not (found.rank_lo > 0).any():
+            yield "that one version is better than another;"
+        elif not _has_single_leader(found.rank_hi):
+            yield "that there is a single leader;"
+        if found.support_share < 1.0:
+            yield f"anything about the {1 - found.support_share:.1%} of traffic that not every version served;"
+        wide = np.isfinite(found.mde)
+        if headline.metric.is_rate and wide.any():
+            yield "that two versions are equal because they are not told apart: effects below "
+            yield f"{np.nanmax(found.mde):.1%} are mostly missed;"
+    if criteria.estimand.reference == "uniform":
+        yield "a trend against a window with other versions, whose average is another;"
+    if criteria.estimand.population == "own_share":
+        yield "a comparison of versions, each of which is scored on its own mix of work;"
+    yield "and an effect in one slice or side metric, which are explored and not tested together."
+
+
+def _has_single_leader(rank_hi: np.ndarray) -> bool:
+    return bool((rank_hi == 1).any())

@@ -1,0 +1,190 @@
+"""Contracts of what stands beside an estimate in layer 4: other estimators, what could overturn a
+number, waiting times, nights, movement, attempts and tasks that two versions share.
+
+None of these tables ranks a version or decides a gate: ``analysis.net_improvement`` does.
+"""
+
+from evalpipe.contracts.model import Column, Kind, Table
+from evalpipe.contracts.tables.analysis import STATUSES, stamp_columns
+
+S, B, I64, F64, DATE, LIST = Kind.STR, Kind.BOOL, Kind.I64, Kind.F64, Kind.DATE, Kind.STR_LIST
+
+#: Which sessions a time is of; never mixed and never averaged over.
+TIME_POPULATIONS = ("all_attempts", "autonomous_success", "assisted_success", "terminal_failure")
+
+_METRIC = Column("metric", S, "Metric, the headline one.", nullable=False, key=True)
+_VERSION = Column("version", S, "Version.", nullable=False, key=True)
+_STATUS = (
+    Column("status", S, "ok, suspect, inconclusive or unavailable.", nullable=False, values=STATUSES),
+    Column("reasons", LIST, "Reason codes behind the status.", nullable=False),
+)
+
+ESTIMATORS = Table(
+    layer="analysis",
+    name="estimators",
+    grain="one row an estimator and version, for the headline metric over all traffic",
+    meaning="What other estimators say of the headline metric. Descriptive: none of them ranks or decides.",
+    sort=("as_of", "window_name", "measurement", "metric", "estimator", "version"),
+    columns=(
+        *stamp_columns(),
+        _METRIC,
+        Column("estimator", S, "Estimator.", nullable=False, key=True),
+        _VERSION,
+        Column("reference", S, "What the shift is measured against.", nullable=False),
+        Column("population", S, "Traffic that it speaks of.", nullable=False),
+        Column("estimate", F64, "Shift against the reference."),
+        Column("lo", F64, "Lower end of its 95 % interval, where it has one."),
+        Column("hi", F64, "Upper end."),
+        Column("ess", F64, "Effective number of sessions after weighting.", low=0.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+SENSITIVITY = Table(
+    layer="analysis",
+    name="sensitivity",
+    grain="one row a version, for the headline metric over all traffic",
+    meaning="How much error of signals, hidden routing or unknown outcomes a net improvement bears.",
+    sort=("as_of", "window_name", "measurement", "metric", "version"),
+    columns=(
+        *stamp_columns(),
+        _METRIC,
+        _VERSION,
+        Column("error_rate_gap", F64, "Smallest difference in signal error rates between versions that could explain the whole effect; with a uniform reference.", low=0.0),
+        Column("e_value", F64, "Risk ratio that a hidden cause needs with both version and outcome to explain the estimate away.", low=1.0),
+        Column("e_value_limit", F64, "The same for the limit of the interval nearer to no effect; 1 where the interval holds it.", low=1.0),
+        Column("gamma", F64, "Largest odds of hidden routing under which the version still differs from the others at the 5 % level; for 0/1 outcomes.", low=1.0),
+        Column("heterogeneity_p", F64, "Whether effects of strata differ (Cochran's Q, users counted once a stratum).", low=0.0, high=1.0),
+        Column("interaction_p", F64, "Whether they differ in sign (Gail and Simon, 1985).", low=0.0, high=1.0),
+        Column("simpson", S, "How the plain gap and the net improvement disagree on the sign; null where they do not.", values=("reversal", "sign_differs", "uniform_reversal")),
+        Column("worst_lo", F64, "Net improvement if all unknown outcomes went against the version."),
+        Column("worst_hi", F64, "Net improvement if all went for it."),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+DURATIONS = Table(
+    layer="analysis",
+    name="durations",
+    grain="one row a population of sessions and version",
+    meaning="Time from the first to the last record of a session, with open sessions censored, not dropped.",
+    sort=("as_of", "window_name", "measurement", "population", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("population", S, "Which sessions: all of them, or those that ended in one way.", nullable=False, key=True, values=TIME_POPULATIONS),
+        _VERSION,
+        Column("n_sessions", I64, "Sessions.", nullable=False, low=0),
+        Column("n_ended", I64, "Those that ended; the others were still open when last seen.", nullable=False, low=0),
+        Column("median_s", F64, "Time by which half have ended, in seconds.", low=0.0),
+        Column("median_lo_s", F64, "Lower end of its interval.", low=0.0),
+        Column("median_hi_s", F64, "Upper end; null where not reached.", low=0.0),
+        Column("p90_s", F64, "Time by which nine in ten have ended.", low=0.0),
+        Column("horizon_s", F64, "Time up to which means are taken, one for all versions of a population.", low=0.0),
+        Column("mean_s", F64, "Mean time up to the horizon.", low=0.0),
+        Column("mean_se_s", F64, "Its standard error, sessions taken as independent.", low=0.0),
+        Column("succeeded", F64, "Share that has succeeded by the horizon, other ends competing; all_attempts only.", low=0.0, high=1.0),
+        Column("failed", F64, "Share that has ended without success by then; the rest was still going on.", low=0.0, high=1.0),
+        Column("shift_s", F64, "Net change of the mean time against the reference, over common traffic; all_attempts only."),
+        Column("shift_lo_s", F64, "Lower end of its interval, clustered by user."),
+        Column("shift_hi_s", F64, "Upper end."),
+        Column("equal_times_p", F64, "Log-rank p-value of equal times over versions of the population.", low=0.0, high=1.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+NIGHTS = Table(
+    layer="analysis",
+    name="nights",
+    grain="one row a period and version, for the headline metric over all traffic",
+    meaning="The window night by night: an interval that may be looked at every night, and an alarm on loss.",
+    sort=("as_of", "window_name", "measurement", "metric", "version", "night"),
+    columns=(
+        *stamp_columns(),
+        _METRIC,
+        _VERSION,
+        Column("night", DATE, "First day of the period: a day, or a week where users keep a version.", nullable=False, key=True),
+        Column("n_sessions", I64, "Sessions of the version in the period.", nullable=False, low=0),
+        Column("estimate", F64, "Net improvement of this period alone."),
+        Column("se", F64, "Its standard error.", low=0.0),
+        Column("so_far", F64, "Net improvement over all periods up to here."),
+        Column("so_far_lo", F64, "Lower end of an interval that holds at all periods at once."),
+        Column("so_far_hi", F64, "Upper end."),
+        Column("delta", F64, "Estimate less the baseline of the first periods and its tolerance."),
+        Column("evidence", F64, "Evidence of a loss since the baseline; an alarm at 500. Null before.", low=0.0),
+        Column("is_alarm", B, "Whether the evidence has reached the alarm.", nullable=False),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+MOVEMENT = Table(
+    layer="analysis",
+    name="movement",
+    grain="one row a stratum and version, for the headline metric over all traffic",
+    meaning="Why the net improvement of the later half of the window differs from that of the earlier half.",
+    sort=("as_of", "window_name", "measurement", "metric", "version", "stratum"),
+    columns=(
+        *stamp_columns(),
+        _METRIC,
+        _VERSION,
+        Column("stratum", S, "Stratum.", nullable=False, key=True),
+        Column("later_start", DATE, "First day of the later half.", nullable=False),
+        Column("own", F64, "Part that the version's own rate moved."),
+        Column("reference", F64, "Part that the reference's rate moved: negative where the others improved."),
+        Column("mix", F64, "Part that the mix of work moved."),
+        Column("entry_exit", F64, "Part of strata that one half lacks."),
+        Column("total", F64, "Change of the net improvement over all strata, the same in each row of a version."),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+ATTEMPTS = Table(
+    layer="analysis",
+    name="attempts",
+    grain="one row a version",
+    meaning="Every session under exactly one outcome, and the rates of them with their own denominators.",
+    sort=("as_of", "window_name", "measurement", "version"),
+    columns=(
+        *stamp_columns(),
+        _VERSION,
+        Column("n_all", I64, "Sessions.", nullable=False, low=0),
+        Column("n_eval", I64, "Sessions that are not invalid.", nullable=False, low=0),
+        Column("n_autonomous", I64, "Successes without a correction.", nullable=False, low=0),
+        Column("n_assisted", I64, "Successes after a correction.", nullable=False, low=0),
+        Column("n_failure", I64, "Sessions without success.", nullable=False, low=0),
+        Column("n_timeout", I64, "Sessions that ran out of time.", nullable=False, low=0),
+        Column("n_invalid", I64, "Sessions whose outcome is not known.", nullable=False, low=0),
+        Column("autonomous", F64, "n_autonomous / n_eval.", low=0.0, high=1.0),
+        Column("autonomous_lo", F64, "Lower end of its Wilson interval.", low=0.0, high=1.0),
+        Column("autonomous_hi", F64, "Upper end.", low=0.0, high=1.0),
+        Column("assisted", F64, "n_assisted / n_eval.", low=0.0, high=1.0),
+        Column("non_completion", F64, "(n_failure + n_timeout) / n_eval.", low=0.0, high=1.0),
+        Column("invalid_rate", F64, "n_invalid / n_all.", low=0.0, high=1.0),
+        Column("t_all", I64, "Tasks of controlled task sets; 0 without.", nullable=False, low=0),
+        Column("first_attempt", F64, "Share of tasks whose first trial succeeded.", low=0.0, high=1.0),
+        Column("eventual", F64, "Share of tasks that succeeded in some trial; null where trials are repeats, not retries.", low=0.0, high=1.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+PAIRED_TASKS = Table(
+    layer="analysis",
+    name="paired_tasks",
+    grain="one row an ordered pair of versions that were given the same tasks",
+    meaning="What changed task by task between two versions, on the first trial of each.",
+    sort=("as_of", "window_name", "measurement", "version", "other"),
+    columns=(
+        *stamp_columns(),
+        _VERSION,
+        Column("other", S, "Version it is compared with.", nullable=False, key=True),
+        Column("n_tasks", I64, "Tasks that both were given.", nullable=False, low=1),
+        Column("n_gained", I64, "Tasks that only the first passed.", nullable=False, low=0),
+        Column("n_lost", I64, "Tasks that only the other passed.", nullable=False, low=0),
+        Column("difference", F64, "Difference of the pass rates.", nullable=False),
+        Column("lo", F64, "Lower end of its 95 % interval."),
+        Column("hi", F64, "Upper end."),
+        Column("p", F64, "Exact McNemar p-value.", low=0.0, high=1.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+TABLES = (ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS)

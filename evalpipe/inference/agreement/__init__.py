@@ -1,0 +1,1 @@
+"""How far raters, and judges in place of raters, agree beyond chance."""

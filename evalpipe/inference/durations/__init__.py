@@ -1,0 +1,1 @@
+"""Times to an event, some of them not over when they were last seen."""

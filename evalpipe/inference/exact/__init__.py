@@ -1,0 +1,1 @@
+"""Exact and stratified tests: enumeration, convolution, two-by-two tables, permutation maxima."""

@@ -1,0 +1,1 @@
+"""Looking every night without paying for it: sequences of intervals, and alarms."""

@@ -1,0 +1,67 @@
+"""Net improvement with its standard error, and nothing else: for estimates that are made many times.
+
+Belongs here: the same estimate as :func:`compare` gives, without tests, ranks and draws. Does not
+belong here: any other estimator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalpipe.inference.cells import Ints
+from evalpipe.inference.intervals import t_interval
+from evalpipe.inference.model import Floats, Options, Sample
+from evalpipe.inference.prepare import find_support, prepare, total
+from evalpipe.inference.scatter import spread
+from evalpipe.inference.validate import check_options, check_sample
+from evalpipe.inference.variance import ClusterVariance
+
+_NO_VARIATION = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Net improvement of K versions, (K,) each; NaN for those that cannot be compared.
+
+    Attributes:
+        estimate, se, df: As in a comparison. lo, hi: pointwise interval.
+        n_sessions, n_users: Sessions with a denominator, and users among them.
+    """
+
+    estimate: Floats
+    se: Floats
+    df: Floats
+    lo: Floats
+    hi: Floats
+    n_sessions: Ints
+    n_users: Ints
+
+
+def net_shift(sample: Sample, options: Options) -> Shift:
+    """Net improvement of every version with its CR3 interval.
+
+    Args:
+        sample, options: As in a comparison.
+
+    Raises:
+        ValueError: As :func:`compare`.
+    """
+    check_sample(sample)
+    check_options(options, sample.n_versions, sample.n_strata)
+    totals = total(sample)
+    support = find_support(sample, totals, options)
+    is_gone = options.reference == "model" and bool(support.version_reasons[options.reference_index or 0])
+    if len(support.versions) < 2 or not support.is_kept.any() or is_gone:
+        nan = np.full(sample.n_versions, np.nan)
+        return Shift(nan, nan, nan, nan, nan, totals.n_sessions, totals.n_users)
+    prepared = prepare(sample, totals, support, options)
+    mean, ell = prepared.sums.mean, prepared.target.ell
+    variance = ClusterVariance(prepared.rows, prepared.sums).contrasts(ell)
+    se = np.sqrt(np.maximum(np.diag(variance.cov), 0.0))
+    se = np.where(se > _NO_VARIATION * np.maximum(np.abs(mean) @ np.abs(ell), 1e-300), se, np.nan)
+    estimate = mean @ ell
+    lo, hi = t_interval(estimate, se, variance.df, options.alpha)
+    lay = spread(sample.n_versions, prepared.versions)
+    return Shift(lay(estimate), lay(se), lay(variance.df), lay(lo), lay(hi), totals.n_sessions, totals.n_users)

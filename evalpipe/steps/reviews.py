@@ -1,0 +1,162 @@
+"""Reviews of a home: the samples that were drawn, what people said of them, and what that demotes.
+
+Belongs here: reading and appending the two tables that only grow, and what leaves them when a person is
+erased, withdraws, or text expires. Does not belong here: drawing (``review_sample.py``), estimates
+(``review``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from evalpipe import review, signals
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.render import empty, frame
+from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
+from evalpipe.contracts.tables.reviews import REVIEW_ITEMS, REVIEWS
+from evalpipe.masking import MaskPlan
+from evalpipe.review import Labelled
+from evalpipe.store.files import locked
+from evalpipe.store.lake import Lake
+from evalpipe.store.rewrite import Change, rewrite_appended
+
+if TYPE_CHECKING:  # the context asks here what is demoted
+    from evalpipe.steps.context import Context
+
+ITEMS, OPINIONS = REVIEW_ITEMS.full_name, REVIEWS.full_name
+#: Tables of reviews that grow by appended files.
+APPENDED = (ITEMS, OPINIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did.
+
+    Attributes:
+        n_items: Items with a label in the files.
+        n_new: Opinions that were appended; those that the home had already are not.
+        n_changed: Among them, opinions that replace one of the same reviewer.
+        n_gone: Items of a sample of this home that are not there any more: erased, or consent is withdrawn.
+        demoted, promoted: (signal, language) that outcomes count no longer, or count again.
+    """
+
+    n_items: int
+    n_new: int
+    n_changed: int
+    n_gone: int
+    demoted: tuple[tuple[str, str], ...]
+    promoted: tuple[tuple[str, str], ...]
+
+
+def read(lake: Lake, table: str) -> pl.DataFrame:
+    """All rows of one of :data:`APPENDED`."""
+    files = lake.appended(table)
+    return pl.concat([pl.read_parquet(path) for path in files]) if files else empty(TABLES[table])
+
+
+def demoted(lake: Lake) -> frozenset[tuple[str, str]]:
+    """Signals that outcomes must not count, as (signal, language): what the reviews of a home say now."""
+    opinions = read(lake, OPINIONS)
+    limits = review.limits()
+    if opinions.is_empty() and limits.unproven_counts:
+        return frozenset()
+    return review.demoted(opinions, limits, signals.detector_version)
+
+
+def names(pairs: Iterable[tuple[str, str]]) -> str:
+    """Signals with their languages as one text, such as ``correction@pt,praise@pt``."""
+    return ",".join(f"{signal}@{lang}" for signal, lang in sorted(pairs))
+
+
+def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
+    """Append the labels of reviewed files, all of them or none.
+
+    Args:
+        context: The open home.
+        paths: Files of :func:`evalpipe.review.read_labels`.
+        reviewer: Label of the reviewer.
+
+    Raises:
+        EvalpipeError: ``REVIEW_INVALID``, ``BAD_ARGUMENT``, ``FILE_FAILED``.
+    """
+    guide = review.guide()
+    labelled = review.read_labels(paths, guide)
+    lake = context.lake
+    with locked(lake.root / "signals" / ".reviews.lock"):
+        before = demoted(lake)
+        items = {row["item_id"]: row for row in read(lake, ITEMS).iter_rows(named=True)}
+        last = {
+            row["item_id"]: row
+            for row in read(lake, OPINIONS).filter(pl.col("reviewer") == reviewer).sort("revision").to_dicts()
+        }
+        samples = {row["sample_id"] for row in items.values()}
+        rows, n_changed, n_gone = [], 0, 0
+        for one in labelled:
+            item = items.get(one.item_id)
+            if item is None and one.item_id.partition(".")[0] in samples:
+                n_gone += 1
+                continue
+            if item is None:
+                raise EvalpipeError("REVIEW_INVALID", "no sample of this home has that item.", where=one.where)
+            allowed = {label.name for label in guide.of(item["kind"])}
+            if not allowed.issuperset(one.labels):
+                raise EvalpipeError("REVIEW_INVALID", f"a label is not for a {item['kind']}.", where=one.where)
+            old = last.get(one.item_id)
+            note = _masked(one, context.mask_plan)
+            if old is not None and (tuple(old["labels"]), old["note"]) == (one.labels, note):
+                continue
+            n_changed += old is not None
+            revision = old["revision"] + 1 if old is not None else 1
+            said = {"reviewer": reviewer, "revision": revision, "labels": list(one.labels), "note": note}
+            rows.append(item | said | {"guide_version": guide.version})
+        lake.append(OPINIONS, frame(REVIEWS, rows))
+        after = demoted(lake)
+    moved = tuple(sorted(after - before)), tuple(sorted(before - after))
+    return Imported(len(labelled), len(rows), n_changed, n_gone, *moved)
+
+
+def _masked(one: Labelled, plan: MaskPlan) -> str | None:
+    # A remark may say what masking hid.
+    return plan.mask_text(one.note)[0] if one.note else None
+
+
+def take_away(lake: Lake, change: Change) -> int:
+    """Write the tables of reviews anew with the rows that stay; the number of files that were changed."""
+    return sum(rewrite_appended(lake, table, change) for table in APPENDED)
+
+
+def without_notes(lake: Lake, sessions: Iterable[str]) -> None:
+    """Empty the remarks on some sessions, whose text has expired."""
+    gone = sorted(sessions)
+
+    def change(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        if table != OPINIONS or not gone:
+            return rows
+        return rows.with_columns(note=pl.when(~pl.col("session_id").is_in(gone)).then("note"))
+
+    take_away(lake, change)
+
+
+def follow(context: Context) -> None:
+    """Drop reviews of sessions whose consent is withdrawn since, and remarks on sessions of a tier without text."""
+    days = read(context.lake, ITEMS)["day"].unique()
+    manifests = [m for day in days if (m := context.lookup("masked", day)) is not None]
+    sessions = context.lake.read("masked.sessions", manifests, ["session_id", "consent", "source"])
+    gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"].implode()
+    textless = context.tier_plan.textless(sessions["source"].unique())
+    silent = sessions.filter(pl.col("source").is_in(textless))["session_id"]
+
+    def change(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        del table
+        is_gone = pl.col("session_id").is_in(gone)
+        return rows.filter(~is_gone) if rows.select(is_gone.any()).item() else rows
+
+    if not days.is_empty():
+        take_away(context.lake, change)
+        without_notes(context.lake, silent)

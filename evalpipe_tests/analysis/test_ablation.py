@@ -1,0 +1,58 @@
+"""Ablation: families of signals held against each other on sessions whose scores are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalpipe import analysis
+from evalpipe.contracts import render
+from evalpipe.contracts.tables.signals import ROUTING_ARMS, SESSION_SCORES
+from evalpipe.criteria import Criteria
+from evalpipe_tests.analysis.conftest import AS_OF, FIRST_DAY
+
+#: Mean score of each model by the environment and by words: they order the models the other way round.
+TRUTH = {"m-1": (0.0, 1.0), "m-2": (0.3, 0.5), "m-3": (0.6, 0.0), "m-4": (0.9, -0.5)}
+
+
+@pytest.fixture
+def rows(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]) -> pl.DataFrame:
+    models = [f"m-{1 + i % 4}" for i in range(800)]
+    outcomes = make_outcomes(models, np.zeros(800))
+    rng = np.random.default_rng(2)
+    hard, said = (np.array([TRUTH[m][side] for m in models]) + rng.normal(0, 0.1, 800) for side in (0, 1))
+    scores = pl.DataFrame(
+        {"session_id": outcomes["session_id"], "measurement": outcomes["measurement"], "hard_score": hard, "semantic_score": said},
+        schema=render.polars_schema(SESSION_SCORES),
+    )  # fmt: skip
+    return analysis.ablation(
+        outcomes, scores, criteria, as_of=AS_OF, window="28d", window_start=FIRST_DAY, window_end=AS_OF,
+        arms=render.empty(ROUTING_ARMS),
+    )  # fmt: skip
+
+
+def of(rows: pl.DataFrame, mask: str) -> list[dict[str, Any]]:
+    return rows.filter(mask=mask).sort("place").to_dicts()
+
+
+def test_each_family_has_its_order_and_its_agreement_with_all(rows: pl.DataFrame) -> None:
+    assert [row["version"][-3:] for row in of(rows, "hard")] == ["m-4", "m-3", "m-2", "m-1"]
+    assert [row["version"][-3:] for row in of(rows, "semantic")] == ["m-1", "m-2", "m-3", "m-4"]
+    # Words weigh more here, so that all signals order as words do.
+    assert {mask: of(rows, mask)[0]["kendall_tau"] for mask in ("all", "hard", "semantic")} == {
+        "all": pytest.approx(1.0), "hard": pytest.approx(-1.0), "semantic": pytest.approx(1.0),
+    }  # fmt: skip
+    assert of(rows, "hard")[0]["top_overlap"] == pytest.approx(2 / 3)
+    best = of(rows, "semantic")[0]
+    assert best["lo"] < 0.75 < best["hi"]
+
+
+def test_parts_of_a_shift_add_up(rows: pl.DataFrame) -> None:
+    wide = rows.pivot("mask", index="version", values=["estimate", "share_of_shift"])
+    total = wide["estimate_hard"] + wide["estimate_semantic"]
+    assert np.allclose(total, wide["estimate_all"], atol=1e-9)
+    assert np.allclose(wide["share_of_shift_hard"] + wide["share_of_shift_semantic"], 1.0)

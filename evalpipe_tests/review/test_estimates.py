@@ -1,0 +1,313 @@
+"""Draws, shares, agreement, verdicts and drift, on numbers that can be told by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalpipe import review
+from evalpipe.contracts.render import frame
+from evalpipe.contracts.tables.reviews import REVIEWS
+from evalpipe.inference import (
+    Share,
+    equal_shares,
+    hajek_share,
+    jensen_shannon,
+    kendall_tau,
+    stability_index,
+    top_overlap,
+    units_for_bound,
+)
+from evalpipe.review.draw import FRAME, allocate
+from evalpipe.review.evidence import verdict
+
+LIMITS = review.limits()
+
+
+def version(signal: str, lang: str) -> str:
+    del signal, lang
+    return "1.v"
+
+
+def said(n: int, labels: list[str], emitted: list[str], **more: Any) -> list[dict[str, Any]]:
+    """``n`` reviews of one reviewer; ``start`` numbers the items."""
+    start = more.pop("start", 0)
+    row = {
+        "sample_id": "ab", "session_id": "s_x", "seq": 1, "day": date(2026, 1, 5), "kind": "turn", "lang": "en",
+        "source": "codex", "model": "m-1", "stratum": "x", "parts": ["uniform"], "inclusion_prob": 1.0,
+        "candidates": [], "rules": [], "versions": [f"{s}=1.v" for s in review.guide().signals("turn")],
+        "reviewer": "ann", "revision": 1, "note": None, "guide_version": "1",
+    } | more  # fmt: skip
+    return [row | {"item_id": f"ab.{start + i:04d}", "labels": labels, "emitted": emitted} for i in range(n)]
+
+
+def reviews(*groups: list[dict[str, Any]]) -> pl.DataFrame:
+    return frame(REVIEWS, [row for group in groups for row in group])
+
+
+def demoted(*groups: list[dict[str, Any]], **limits: Any) -> frozenset[tuple[str, str]]:
+    return review.demoted(reviews(*groups), replace(LIMITS, **limits), version)
+
+
+# ---- draws
+
+
+def drawable(n: int, **columns: Any) -> pl.DataFrame:
+    row = {"kind": "turn", "lang": "en", "model": "m-1", "emitted": [], "candidates": [], "confidence": []} | columns
+    start = row.pop("start", 0)
+    return pl.DataFrame([row | {"key": f"k{start + i:05d}"} for i in range(n)], schema=FRAME)
+
+
+def test_strata_share_as_equally_as_they_can() -> None:
+    assert allocate({"a": 1, "b": 5, "c": 50}, 11) == {"a": 1, "b": 5, "c": 5}
+    assert sum(allocate({"a": 10, "b": 10, "c": 10}, 10).values()) == 10
+    assert allocate({"a": 2}, 9) == {"a": 2}
+
+
+def test_rare_strata_are_drawn_and_probabilities_are_those_of_the_draw() -> None:
+    population = pl.concat(
+        [
+            drawable(400, emitted=["correction"], confidence=[0.95]),
+            drawable(10, start=1000, emitted=["correction"], confidence=[0.95], lang="pt"),
+            drawable(20, start=2000, emitted=["praise"], confidence=[0.76], model="m-2"),
+            drawable(30, start=3000, emitted=["praise", "correction"], confidence=[0.95, 0.95]),
+            drawable(1900, start=4000),
+            drawable(100, start=7000, candidates=["accept.implicit"], confidence=[0.5]),
+        ]
+    )
+    drawn = review.draw(population, 100, LIMITS, 0.75)
+    assert drawn.height == 100
+    assert drawn.equals(review.draw(population.reverse(), 100, LIMITS, 0.75))
+    joined = drawn.join(population, on="key")
+    assert joined.filter(lang="pt").height == 10, "a small stratum is taken whole"
+    assert (joined.filter(lang="pt")["inclusion_prob"] == 1.0).all()
+    parts = Counter(part for row in drawn["parts"] for part in row)
+    assert parts["conflict"] == 20
+    assert parts["silent"] >= 10
+    # Weighted by the inverse of its probability, the sample adds up to what it was drawn from.
+    weight = (1 / joined["inclusion_prob"]).sum()
+    assert weight == pytest.approx(population.height, rel=0.15)
+    silent = joined.filter(pl.col("emitted").list.len() == 0)
+    assert (1 / silent["inclusion_prob"]).sum() == pytest.approx(2000)
+    assert silent["candidates"].list.len().sum() > 0, "what is a candidate only may be what was missed"
+
+
+# ---- shares and verdicts
+
+
+def test_a_share_of_unequal_draws_is_that_of_the_population() -> None:
+    # 100 easy units, all right, drawn at 0.1; 10 hard ones, all wrong, drawn whole.
+    share = hajek_share([1.0] * 10 + [0.0] * 10, [0.1] * 10 + [1.0] * 10)
+    assert share.value == pytest.approx(100 / 110)
+    assert share.n_effective == pytest.approx(110**2 / (10 * 100 + 10))
+    assert share.low < share.value < share.high
+    assert math.isnan(hajek_share([], []).value)
+
+
+@pytest.mark.parametrize(("bound", "n"), [(0.80, 11), (0.85, 16), (0.90, 25), (0.95, 52)])
+def test_units_that_a_bound_needs(bound: float, n: int) -> None:
+    assert units_for_bound(bound) == n
+    assert hajek_share([1.0] * n, [1.0] * n).low >= bound
+    assert hajek_share([1.0] * (n - 1), [1.0] * (n - 1)).low < bound
+
+
+@pytest.mark.parametrize(
+    ("n", "wrong", "threshold", "expected"),
+    [
+        (24, 24, 0.85, "unproven"), (25, 0, 0.85, "proven"), (25, 2, 0.85, "demoted"), (38, 2, 0.85, "proven"),
+        (30, 0, 0.95, "unproven"), (30, 1, 0.95, "unproven"), (30, 8, 0.95, "demoted"), (52, 0, 0.95, "proven"),
+        (60, 1, 0.95, "demoted"), (100, 50, None, "unproven"),
+    ],
+)  # fmt: skip
+def test_a_verdict_needs_rows_that_could_reach_the_threshold(
+    n: int, wrong: int, threshold: float | None, expected: str
+) -> None:
+    share = hajek_share([1.0] * (n - wrong) + [0.0] * wrong, [1.0] * n)
+    assert verdict(share, threshold, 25) == expected
+
+
+def test_what_is_demoted() -> None:
+    good, bad = said(40, ["correction"], ["correction"]), said(40, ["neutral"], ["correction"], start=100)
+    assert demoted(good) == frozenset()
+    assert demoted(good, bad) == {("correction", "en")}
+    assert demoted(said(20, ["neutral"], ["correction"])) == frozenset()
+    assert ("correction", "en") not in demoted(bad[:24])
+    assert demoted(bad, said(40, ["neutral"], ["correction"], start=300, lang="pt")) == {
+        ("correction", "en"),
+        ("correction", "pt"),
+    }
+    other = said(40, ["neutral"], ["correction"], versions=["correction=1.old"])
+    assert demoted(other) == frozenset(), "an older detector is not judged by"
+    assert demoted(said(40, ["unsure"], ["correction"])) == frozenset()
+    # A complaint is judged by polarity: a correction is no fault of it.
+    assert demoted(said(40, ["correction"], ["complaint.sentiment"])) == frozenset()
+    assert demoted(good, unproven_counts=False) >= {("praise", "en")}
+    assert ("correction", "en") not in demoted(good, unproven_counts=False)
+
+
+def test_a_group_takes_those_with_it_that_have_not_proven_themselves() -> None:
+    few = [
+        said(20, ["neutral"], ["complaint.sentiment"]),
+        said(20, ["neutral"], ["complaint.failure_report"], start=100),
+    ]
+    proven = said(60, ["correction"], ["correction"], start=200)
+    negative = {("complaint.sentiment", "en"), ("complaint.failure_report", "en"), ("rework.repeat", "en")}
+    assert demoted(*few, proven) == negative
+
+
+def test_two_reviewers_who_disagree_count_half_and_the_last_opinion_counts() -> None:
+    one = said(40, ["correction"], ["correction"])
+    two = said(40, ["neutral"], ["correction"], reviewer="bea")
+    row = table(reviews(one, two)).filter(signal="correction", model="all").row(0, named=True)
+    assert (row["n_reviewed"], row["n_correct"], row["precision"], row["status"]) == (40, 20.0, 0.5, "demoted")
+    changed = said(40, ["correction"], ["correction"], reviewer="bea", revision=2)
+    row = table(reviews(one, two, changed)).filter(signal="correction", model="all").row(0, named=True)
+    assert (row["n_correct"], row["status"], row["is_counted"]) == (40.0, "proven", True)
+
+
+def table(opinions: pl.DataFrame) -> pl.DataFrame:
+    emitted = pl.DataFrame({"signal": ["correction"], "lang": ["en"], "model": ["m-1"], "n": [500]})
+    return review.quality(
+        opinions, emitted, LIMITS, version, rules={("correction", "en"): 3}, golden={}, scored={"correction"}
+    )
+
+
+def test_recall_is_read_off_silent_items_by_their_weight() -> None:
+    found = said(10, ["correction"], ["correction"])
+    missed = said(5, ["correction"], [], start=100, inclusion_prob=0.1)
+    row = table(reviews(found, missed)).filter(signal="correction", model="all").row(0, named=True)
+    assert row["recall"] == pytest.approx(10 / 60)
+    assert row["recall_lo"] < row["recall"] < row["recall_hi"]
+    assert (row["n_labelled"], row["n_emitted"], row["status"], row["is_counted"]) == (15.0, 500, "unproven", True)
+
+
+def test_an_item_that_one_of_two_gives_the_label_counts_half_for_recall() -> None:
+    found = said(10, ["correction"], ["correction"])
+    doubted = said(10, ["correction"], [], start=100), said(10, ["neutral"], [], start=100, reviewer="bea")
+    row = table(reviews(found, *doubted)).filter(signal="correction", model="all").row(0, named=True)
+    assert (row["n_labelled"], row["recall"]) == (15.0, pytest.approx(10 / 15))
+
+
+def test_models_of_unequal_precision_are_an_alarm() -> None:
+    same = [
+        *said(30, ["correction"], ["correction"]),
+        *said(30, ["correction"], ["correction"], start=100, model="m-2"),
+    ]
+    worse = said(15, ["neutral"], ["correction"], start=200, model="m-2")
+    for rows, expected in ((same, False), ([*same, *worse], True)):
+        row = table(reviews(rows)).filter(signal="correction", model="all").row(0, named=True)
+        assert row["is_unequal"] is expected
+    by_model = table(reviews([*same, *worse])).filter(signal="correction", model="m-2").row(0, named=True)
+    assert by_model["n_reviewed"] == 45
+    assert by_model["precision"] == pytest.approx(2 / 3)
+
+
+# ---- agreement and distances
+
+
+def test_agreement_by_hand() -> None:
+    # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: agreement 0.7, by chance 0.5.
+    yes, no = ["correction"], ["neutral"]
+    groups = [(20, yes, yes), (5, yes, no), (10, no, yes), (15, no, no)]
+    rows = [
+        said(n, labels, [], start=100 * i, reviewer=name)
+        for i, (n, *both) in enumerate(groups)
+        for name, labels in zip(("ann", "bea"), both, strict=True)
+    ]
+    found = review.agreement(reviews(*rows)).filter(lang="all").row(0, named=True)
+    assert (found["n_items"], found["agreement"], found["kappa"]) == (50, pytest.approx(0.7), pytest.approx(0.4))
+    assert (found["kappa_hi"] - found["kappa_lo"]) / (2 * 1.959964) == pytest.approx(0.127, abs=0.005)
+    assert found["agreement_lo"] < 0.7 < found["agreement_hi"]
+    alike = review.agreement(reviews(said(5, yes, []), said(5, yes, [], reviewer="bea"))).row(0, named=True)
+    assert (alike["agreement"], alike["kappa"]) == (1.0, None)
+
+
+def test_agreement_is_of_pairs_who_saw_the_same_items() -> None:
+    rows = reviews(
+        said(10, ["correction"], []), said(5, ["neutral"], [], start=50),
+        said(10, ["correction"], [], reviewer="bea"), said(5, ["neutral"], [], start=50, reviewer="bea"),
+        said(3, ["neutral"], [], start=90, reviewer="eve"),
+    )  # fmt: skip
+    found = review.agreement(rows)
+    assert found.select("reviewer", "other", "lang", "n_items").rows() == [
+        ("ann", "bea", "all", 15),
+        ("ann", "bea", "en", 15),
+    ]
+
+
+def test_equal_shares_keep_their_level_and_see_a_gap() -> None:
+    def shares(*rates: float, n: int = 60) -> list[Share]:
+        return [hajek_share([1.0] * round(n * rate) + [0.0] * (n - round(n * rate)), [1.0] * n) for rate in rates]
+
+    assert equal_shares(shares(0.9, 0.9, 0.9)) == pytest.approx(1.0)
+    assert equal_shares(shares(0.95, 0.6)) < 0.001
+    assert math.isnan(equal_shares(shares(1.0, 1.0)))
+    rng = np.random.default_rng(1)
+    draws = [
+        equal_shares([hajek_share(rng.random(40) < 0.8, np.ones(40)) for _ in range(3)]) < 0.05 for _ in range(400)
+    ]
+    assert np.mean(draws) < 0.09
+
+
+def test_distances() -> None:
+    assert stability_index([50, 50], [50, 50]) == pytest.approx(0.0)
+    assert stability_index([900, 100], [990, 10]) > 0.2
+    assert jensen_shannon([1, 0], [0, 1]) == pytest.approx(1.0)
+    assert jensen_shannon([3, 7], [30, 70]) == pytest.approx(0.0)
+    assert kendall_tau([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
+    assert top_overlap([4, 3, 2, 1], [4, 1, 2, 3], 2) == 0.5
+
+
+# ---- drift
+
+MONDAY = date(2026, 2, 2)
+
+
+def week(n: int, turns: int, fired: int, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    day = MONDAY + timedelta(weeks=n)
+    unread = {name: more.pop(name) for name in ("n_without_prose", "n_unknown_language") if name in more}
+    about = {"source": "codex", "day": day} | more | unread
+    return (
+        {"language": "en", "n_turns": turns, "n_covered": turns, "n_without_prose": 0, "n_unknown_language": 0} | about,
+        {"lang": "en", "rule": "en.x", "confidence": 0.9, "n": fired} | about,
+    )
+
+
+def drifted(*weeks: tuple[dict[str, Any], dict[str, Any]], measure: str = "rate_psi") -> dict[str, Any]:
+    sessions = pl.DataFrame([a for a, _ in weeks])
+    rows = pl.DataFrame([b for _, b in weeks])
+    return review.drift(sessions, rows, LIMITS).filter(measure=measure).sort("period").to_dicts()[-1]
+
+
+@pytest.mark.parametrize(
+    ("now", "status"), [((1000, 30), "ok"), ((1000, 180), "warn"), ((1000, 300), "fail"), ((200, 60), "unavailable")]
+)
+def test_a_pattern_that_fires_more_often_than_before(now: tuple[int, int], status: str) -> None:
+    row = drifted(*(week(n, 500, 15) for n in range(4)), week(4, *now))
+    assert row["status"] == status
+    assert (row["n_turns_before"], row["rate_before"]) == (2000, 0.03)
+
+
+def test_a_source_unlike_the_others() -> None:
+    alike = [week(0, 1000, 30), week(0, 1000, 31, source="pi")]
+    assert drifted(*alike, measure="source_js")["status"] == "ok"
+    odd = drifted(week(0, 1000, 30), week(0, 1000, 700, source="pi"), measure="source_js")
+    assert odd["status"] == "fail"
+
+
+@pytest.mark.parametrize("measure", ["without_prose", "unknown_language"])
+@pytest.mark.parametrize(("n_unread", "status"), [(20, "ok"), (150, "warn"), (400, "fail")])
+def test_turns_that_nobody_reads(measure: str, n_unread: int, status: str) -> None:
+    before = [week(n, 500, 10, **{f"n_{measure}": 10}) for n in range(4)]
+    row = drifted(*before, week(4, 1000, 20, **{f"n_{measure}": n_unread}), measure=measure)
+    assert (row["status"], row["rate_before"]) == (status, 0.02)
+    uncovered = week(4, 1000, 20)
+    uncovered[0]["n_covered"] = 0
+    assert drifted(*before, uncovered, measure=measure)["status"] == "unavailable"

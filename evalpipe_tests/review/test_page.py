@@ -1,0 +1,97 @@
+"""The page that labels a sample: hostile texts stay texts, keys label, what it saves can be imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evalpipe import review
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe_tests.report import browser
+
+HOSTILE = "no & <!-- </script><script>alert(1)</script> @DATA@"
+
+
+def items() -> list[dict[str, object]]:
+    blank = {"previous_request": "Please fix it", "agent_tail": "Done.", "labels": [], "note": ""}
+    return [
+        blank | {"item_id": "ab.0001", "kind": "turn", "lang": "en", "shown": HOSTILE},
+        blank | {"item_id": "ab.0002", "kind": "call", "lang": "any", "shown": "Bash\nls"},
+        blank | {"item_id": "ab.0003", "kind": "turn", "lang": "pt", "shown": "obrigado", "labels": ["praise"]},
+    ]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    source = tmp_path / "s.jsonl"
+    source.write_text(review.write_items(items(), ".jsonl"), "utf-8")
+    out = tmp_path / "s.html"
+    out.write_text(review.page(source, review.guide()), "utf-8")
+    return out
+
+
+def test_texts_are_data_and_nothing_may_be_loaded(made: Path) -> None:
+    text = made.read_text("utf-8")
+    assert text.count("</script>") == 2, "the block of data, and the page's own script"
+    assert "default-src 'none'" in text
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    block = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)
+    assert block is not None
+    data = json.loads(block[1])
+    assert data["items"][0]["shown"] == HOSTILE
+    assert data["items"][2]["labels"] == ["praise"]
+
+
+def test_keys_of_a_kind_are_different_letters() -> None:
+    guide = review.guide()
+    for kind in ("turn", "call"):
+        keys = [label.key for label in guide.of(kind)]
+        assert len(set(keys)) == len(keys)
+        assert all(re.fullmatch("[a-z]", key) for key in keys)
+        assert guide.signals(kind)
+
+
+def test_what_is_no_sample_is_refused(tmp_path: Path) -> None:
+    for text in ("", '{"item_id": "x"}\n', "{broken\n"):
+        path = tmp_path / "bad.jsonl"
+        path.write_text(text)
+        with pytest.raises(EvalpipeError, match="REVIEW_INVALID"):
+            review.page(path, review.guide())
+
+
+@pytest.fixture
+def chromium() -> Iterator[browser.Browser]:
+    path = browser.find()
+    if path is None:
+        pytest.skip("no Chromium to look with")
+    opened = browser.Browser(path)
+    yield opened
+    opened.close()
+
+
+def test_a_sample_is_labelled_by_keys(made: Path, chromium: browser.Browser) -> None:
+    def press(key: str, *, shift: bool = False) -> None:
+        for kind in ("keyDown", "keyUp"):
+            chromium.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=8 if shift else 0)
+
+    chromium.open(made)
+    assert chromium.run("document.getElementById('shown').textContent") == HOSTILE
+    press("X", shift=True)
+    press("F", shift=True)
+    press("Enter")
+    press("x")  # no label of a call
+    press("e")
+    saved = made.with_name("saved.jsonl")
+    saved.write_text(chromium.run("window.evalpipeReview.text()"))
+    found = {one.item_id: one.labels for one in review.read_labels([saved], review.guide())}
+    assert found == {
+        "ab.0001": ("correction", "complaint.failure_report"),
+        "ab.0002": ("command_error",),
+        "ab.0003": ("praise",),
+    }
+    assert chromium.messages() == []
+    assert chromium.requests() == [made.as_uri()]
