@@ -29,6 +29,7 @@ from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables import masked
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import calls, errors, extract_part, patterns, semantic, text, turns
+from evalpipe.signals.borderline.candidates import borderline_rows
 
 EXTRACTION = ExtractionCriteria(("en", "pt", "zh"), 0.75, 160, 10, 3)
 AT = datetime(2026, 1, 5, tzinfo=UTC)
@@ -167,6 +168,10 @@ def main() -> None:
     def say() -> pl.DataFrame:
         return semantic.semantic_rows(turns.human_turns(steps), EXTRACTION)
 
+    def judged() -> pl.DataFrame:
+        found = turns.human_turns(steps)
+        return borderline_rows(found, semantic.semantic_rows(found, EXTRACTION), EXTRACTION.snippet_chars)
+
     def call() -> pl.DataFrame:
         return calls.tool_calls(call_sessions, call_steps)
 
@@ -174,6 +179,8 @@ def main() -> None:
     print(
         f"semantic rules: {fast:,.0f} turns/s (target 50,000), plain Python {slow:,.0f}, ratio {fast / slow:.1f}; {say().height / len(said):.1%} rows a turn"
     )
+    whole = rate(len(said), judged, args.repeats)
+    print(f"rules and classifier: {whole:,.0f} turns/s (target 50,000), {whole / fast:.2f} of the rules alone")
     some = call_steps.head(PLAIN_ROWS)
     fast, slow = rate(call_steps.height, call, args.repeats), rate(some.height, lambda: plain_calls(some), 1)
     odd = (call()["status"] != "ok").sum() / call_steps.height

@@ -16,6 +16,7 @@ from evalpipe.settings import Settings
 from evalpipe.signals import replay, scoring
 from evalpipe.signals.borderline import labels
 from evalpipe.signals.borderline import model as models
+from evalpipe.signals.labelled import TURN_CLASSES
 from evalpipe.steps import borderline as steps
 
 
@@ -57,9 +58,9 @@ def look(settings: Settings, file: Path, adjudications: Path | None, weights: Pa
     model = models.load(weights) if weights else models.shipped()
     emitted = replay.extracted_classes(turns, load_criteria(settings.criteria).extraction)
     rules = scoring.score_turns(turns, emitted)
-    names = (*scoring.TURN_CLASSES, scoring.NEGATIVE_JOINED, scoring.POSITIVE_JOINED)
+    names = (*TURN_CLASSES, scoring.NEGATIVE_JOINED, scoring.POSITIVE_JOINED)
     silent = [turn for turn, got in zip(turns, emitted, strict=True) if not got]
-    out = {
+    out: dict[str, Any] = {
         "model_version": model.digest,
         "n_rows": len(turns),
         "n_silent": len(silent),

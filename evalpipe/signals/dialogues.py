@@ -3,7 +3,8 @@
 Belongs here: that layout, in which a person can write and review. Does not belong here: the layout of
 JSON lines (``labelled``), what a label means (``data/corpus/README.md``).
 
-A dialogue opens with ``@ domain=travel register=polite``; then ``a|`` lines hold the end of what the
+A dialogue opens with ``@ domain=travel register=polite``, with ``weight=3`` where its turns count more in
+training; then ``a|`` lines hold the end of what the
 agent said and ``u|labels|`` lines what the user said, with the primary label first and complaints as
 ``complaint.failure_report`` or ``complaint.sentiment``. ``\\n`` stands for a line break.
 """
@@ -11,6 +12,7 @@ agent said and ``u|labels|`` lines what the user said, with the primary label fi
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +48,7 @@ def read_dialogues(path: Path) -> Iterator[tuple[int, LabelledTurn]]:
     except UnicodeDecodeError:
         raise BadRowError("BAD_ENCODING") from None
     lang = path.name.removesuffix(SUFFIX).split(".")[-1 if path.name.startswith("paraphrases") else 0]
-    is_open, session = False, ""
+    is_open, session, weight = False, "", 1.0
     said: list[str] = []
     agent: str | None = None
     for number, line in enumerate(lines, 1):
@@ -55,6 +57,7 @@ def read_dialogues(path: Path) -> Iterator[tuple[int, LabelledTurn]]:
             continue
         if line.startswith("@"):
             is_open, session, said, agent = True, "", [], None
+            weight = _weight(line, number)
         elif not is_open or mark not in ("a", "u"):
             raise BadRowError("BAD_FIELD", f"line {number}: not a line of a dialogue")
         elif mark == "a":
@@ -66,10 +69,19 @@ def read_dialogues(path: Path) -> Iterator[tuple[int, LabelledTurn]]:
             before = said[-1] if said else None
             yield number, LabelledTurn(
                 f"{lang}-{session}-{len(said)}", lang, _text(text), before, agent, before is None and agent is None,
-                label, labels, subtype, session,
+                label, labels, subtype, session, weight,
             )  # fmt: skip
             said.append(_text(text))
             agent = None
+
+
+def _weight(header: str, number: int) -> float:
+    values = [field.removeprefix("weight=") for field in header.split() if field.startswith("weight=")]
+    if not values:
+        return 1.0
+    if not re.fullmatch(r"[1-9][0-9]?", values[0]):
+        raise BadRowError("BAD_FIELD", f"line {number}: weight is a whole number from 1 to 99")
+    return float(values[0])
 
 
 def _text(written: str) -> str:

@@ -34,6 +34,7 @@ class LabelledTurn:
         label: Primary label. labels: All that apply, the primary one among them.
         subtype: Kind of a complaint, where the row states one.
         session: Session of the row; the row's own id where it states none.
+        weight: What the row counts in training.
     """
 
     id: str
@@ -46,6 +47,7 @@ class LabelledTurn:
     labels: frozenset[str]
     subtype: str | None = None
     session: str = ""
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

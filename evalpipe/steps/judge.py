@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
+from itertools import cycle
 from typing import Any
 
 import polars as pl
@@ -87,7 +88,10 @@ def judge(items: Iterable[Mapping[str, Any]], ask: Ask, about: Question) -> Iter
             yield Judged(item, WITHHELD, ())
             continue
         # In one pass, since a text may hold the name of another.
-        asked = _PLACES.sub(lambda place, texts=texts: f"<<<\n{texts[place[1]]}\n>>>", about.question.strip())
+        asked = "".join(
+            f"<<<\n{texts[piece]}\n>>>" if is_place else piece
+            for is_place, piece in zip(cycle((False, True)), _PLACES.split(about.question.strip()), strict=False)
+        )
         labels = read_answer(ask([_said("system", about.system), _said("user", asked)]), about)
         yield Judged(item, LABELLED if labels else INVALID, labels)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_what_the_agent_did_changes_the_features_of_the_same_words() -> None:
     numbers = matrix[:, features.BUCKETS :].toarray()
     assert dict(zip(features.NUMBERS, numbers[0], strict=True))["agent_asked"] == 1
     assert dict(zip(features.NUMBERS, numbers[1], strict=True))["agent_claimed_done"] == 1
-    assert abs(matrix[0, : features.BUCKETS] - matrix[1, : features.BUCKETS]).max() > 0
+    assert abs(matrix[0, : features.BUCKETS] - matrix[1, : features.BUCKETS]).max() > 0  # the first words
 
 
 def test_training_reads_a_turn_as_extraction_does() -> None:
@@ -105,6 +106,26 @@ def test_the_same_rows_give_the_same_model_in_any_order() -> None:
     one, other = train.train(rows, iterations=8), train.train(rows[::-1], iterations=8)
     assert one.labels == other.labels
     assert model.to_bytes(one.model) == model.to_bytes(other.model)
+
+
+def test_a_row_of_weight_three_counts_as_three_rows() -> None:
+    rows = labels.with_context(sample())[:40]
+    heavy = train.train([*rows[:39], replace(rows[39], weight=3)], iterations=10)
+    copies = [replace(rows[39], id=f"{rows[39].id}{i}") for i in range(3)]
+    thrice = train.train([*rows[:39], *copies], iterations=10)
+    assert np.allclose(heavy.model.bias, thrice.model.bias, atol=1e-3)
+
+
+def test_an_opening_is_trained_with_the_moment_of_another_turn_of_its_language() -> None:
+    opener = replace(turn("make a list", number=0), prev_user=None, prev_agent_tail=None, is_opener=True)
+    foreign = replace(opener, lang="fr")
+    placed = train.with_moments([opener, turn("no", "correction"), foreign])
+    assert (placed[0].prev_user, placed[0].prev_agent_tail, placed[0].label) == (
+        "do it",
+        "I changed the file.",
+        "neutral",
+    )
+    assert placed[1:] == [turn("no", "correction"), foreign]
 
 
 def test_training_on_a_sample_reaches_what_it_did() -> None:

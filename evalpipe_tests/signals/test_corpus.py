@@ -97,7 +97,7 @@ def test_a_dialogue_gives_each_turn_what_came_before_it(tmp_path: Path) -> None:
         "u|complaint.failure_report,confirm|works, but\\nthe tests fail\n"
         "u|praise|wow\n"
         "\n"
-        "@ domain=x register=y\n"
+        "@ domain=x register=y weight=3\n"
         "a|Hello.\n"
         "u|neutral|a|b\n"
     )
@@ -112,6 +112,7 @@ def test_a_dialogue_gives_each_turn_what_came_before_it(tmp_path: Path) -> None:
     assert second.prev_agent_tail == "Done: parser.py.\nIt reads both."
     assert (second.label, second.subtype, second.labels) == ("complaint", "failure_report", {"complaint", "confirm"})
     assert (third.prev_user, third.prev_agent_tail, third.is_opener) == (second.text, None, False)
+    assert (first.weight, other.weight) == (1, 3)
     assert (other.text, other.prev_agent_tail, other.is_opener) == ("a|b", "Hello.", False)
     assert other.session != first.session
     paraphrase = next(iter(read_dialogues(written(tmp_path, text, "paraphrases.zh.txt"))))
@@ -128,6 +129,8 @@ def test_a_dialogue_gives_each_turn_what_came_before_it(tmp_path: Path) -> None:
         ("@ domain=x\nu|complaint.loud|no such kind\n", "line 2"),
         ("@ domain=x\nu|praise.failure_report|kind of another label\n", "line 2"),
         ("@ domain=x\n\nplain text\n", "line 3"),
+        ("@ domain=x weight=lots\nu|neutral|what\n", "line 1"),
+        ("@ domain=x weight=0\nu|neutral|what\n", "line 1"),
     ],
 )
 def test_a_line_that_breaks_the_layout_is_named(tmp_path: Path, text: str, where: str) -> None:

@@ -3,10 +3,10 @@
 Belongs here: what the model sees. Does not belong here: weights (``model``), fitting (``train``), which
 turns are judged (``candidates``).
 
-A turn is seen as grams of two to four characters, as words and pairs of words, as its first words
-together with what the agent had just done, and beside the last words of the agent, all hashed into one
-space; and as a few numbers about its form and its overlap with what came before. Nothing depends on the
-language: short turns often do not tell theirs.
+A turn is seen as grams of two to four characters, as words and pairs of words, and as its first words
+together with what the agent had just done, all hashed into one space; and as a few numbers about its form and
+its overlap with what came before. Nothing depends on the language: short turns often do not tell theirs. The
+agent's own words are left out: they tell the writer of a dialogue, and how to go on in it, not the turn.
 """
 
 from __future__ import annotations
@@ -114,7 +114,6 @@ def features(turns: pl.DataFrame) -> Features:
         _block(mixed(own.hashes, 11), own.counts),
         _block(mixed(_pairs(own), 12), own.counts),
         _openers(own, moment),
-        _block(mixed(agent.hashes, 15), agent.counts),
     )
     ends = said.str.strip_chars_end(" .\n").str.tail(1).is_in(["?", "？", "؟"]).to_numpy()
     overlaps = tokens.overlap(own, request), tokens.overlap(own, agent)

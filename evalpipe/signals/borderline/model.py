@@ -87,7 +87,8 @@ def quantised(weights: npt.NDArray[Any], bias: npt.NDArray[Any], temperature: fl
 
 def _softmax(logits: npt.NDArray[Any]) -> Floats:
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return (raised / raised.sum(axis=1, keepdims=True)).astype(np.float32)
+    shares: Floats = (raised / raised.sum(axis=1, keepdims=True)).astype(np.float32)
+    return shares
 
 
 def _about() -> dict[str, Any]:

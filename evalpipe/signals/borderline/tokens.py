@@ -124,7 +124,8 @@ def overlap(own: Words, other: Words) -> npt.NDArray[np.float32]:
     mine, theirs = _sets(own), _sets(other)
     shared = np.bitwise_count(mine & theirs).sum(axis=0, dtype=np.int64)
     smaller = np.minimum(*(np.bitwise_count(bits).sum(axis=0, dtype=np.int64) for bits in (mine, theirs)))
-    return (shared / np.maximum(smaller, 1)).astype(np.float32)
+    share: npt.NDArray[np.float32] = (shared / np.maximum(smaller, 1)).astype(np.float32)
+    return share
 
 
 def _sets(of: Words) -> npt.NDArray[np.uint64]:

@@ -7,7 +7,7 @@ the result (``measure``), files (``steps/borderline.py``). Rows are put in order
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +53,32 @@ def moments_of(turns: list[LabelledTurn]) -> pl.DataFrame:
 
 def labels_digest(turns: list[LabelledTurn]) -> str:
     """Twelve hexadecimal digits of the rows, whatever their order."""
-    rows = sorted(
-        "\x1f".join([t.text, t.prev_user or "", t.prev_agent_tail or "", t.label, t.subtype or "", *sorted(t.labels)])
-        for t in turns
-    )
+    rows = sorted("\x1f".join(map(str, _decisive(turn))) for turn in turns)
     return hashlib.blake2b("\x1e".join(rows).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _decisive(t: LabelledTurn) -> tuple[object, ...]:
+    return (t.text, t.prev_user or "", t.prev_agent_tail or "", t.label, t.subtype or "", t.weight, *sorted(t.labels))
+
+
+def with_moments(turns: list[LabelledTurn]) -> list[LabelledTurn]:
+    """Turns, openings of a dialogue with what came before some other turn of their language.
+
+    Extraction reads no opening, and all openings are neutral: left as they are, they would teach that a turn
+    without a moment is, and nothing of their words. Which turn lends its moment is decided by their texts.
+    """
+    by_language: dict[str, list[LabelledTurn]] = {}
+    for turn in turns:
+        if not turn.is_opener:
+            by_language.setdefault(turn.lang, []).append(turn)
+    out = []
+    for turn in turns:
+        lenders = by_language.get(turn.lang)
+        if turn.is_opener and lenders:
+            lender = lenders[_number(turn.text) % len(lenders)]
+            turn = replace(turn, prev_user=lender.prev_user, prev_agent_tail=lender.prev_agent_tail)
+        out.append(turn)
+    return out
 
 
 def train(turns: list[LabelledTurn], *, iterations: int = ITERATIONS) -> Trained:
@@ -71,29 +92,34 @@ def train(turns: list[LabelledTurn], *, iterations: int = ITERATIONS) -> Trained
         The model, with probabilities that are calibrated on sessions that a first fit did not see.
     """
     turns = sorted(turns, key=lambda t: (t.session, t.id, t.text))
-    x, y = features.features(moments_of(turns)).matrix(), targets(turns)
+    x, y = features.features(moments_of(with_moments(turns))).matrix(), targets(turns)
+    counts = np.array([turn.weight for turn in turns])
     aside = np.array([_is_aside(turn.session) for turn in turns])
     temperature = 1.0
     if 0 < aside.sum() < len(turns):
-        weights, bias, _ = _fit(x[~aside], y[~aside], iterations)
+        weights, bias, _ = _fit(x[~aside], y[~aside], counts[~aside], iterations)
         seen = np.array([class_of(turn) for turn, out in zip(turns, aside, strict=True) if out])
         temperature = _temperature(x[aside] @ weights + bias, seen)
-    weights, bias, n = _fit(x, y, iterations)
+    weights, bias, n = _fit(x, y, counts, iterations)
     return Trained(quantised(weights, bias, temperature), labels_digest(turns), len(turns), n)
 
 
 def _is_aside(session: str) -> bool:
-    return int.from_bytes(hashlib.blake2b(session.encode(), digest_size=4).digest()) % _CALIBRATE_ONE_IN == 0
+    return _number(session) % _CALIBRATE_ONE_IN == 0
 
 
-def _fit(x: sp.csr_matrix, y: Floats, iterations: int) -> tuple[Floats, Floats, int]:
-    """(weights, bias, steps) of the least mean cross-entropy with a penalty on squares."""
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest())
+
+
+def _fit(x: sp.csr_matrix, y: Floats, counts: Floats, iterations: int) -> tuple[Floats, Floats, int]:
+    """(weights, bias, steps) of the least mean cross-entropy, rows counted so often, with a penalty on squares."""
     # A column without a value keeps the weight 0, and most columns of few rows have none.
     used = np.unique(x.indices)
     whole = np.zeros((x.shape[1], len(CLASSES)))
     x = x[:, used]
-    n, d = x.shape
-    k = len(CLASSES)
+    d, k = x.shape[1], len(CLASSES)
+    share = (counts / counts.sum())[:, None]
     across = x.T.tocsr()
 
     def loss(flat: Floats) -> tuple[float, Floats]:
@@ -102,8 +128,8 @@ def _fit(x: sp.csr_matrix, y: Floats, iterations: int) -> tuple[Floats, Floats, 
         logits -= logits.max(axis=1, keepdims=True)
         raised = np.exp(logits)
         total = raised.sum(axis=1, keepdims=True)
-        value = -(y * (logits - np.log(total))).sum() / n + 0.5 * PENALTY * (weights * weights).sum()
-        residual = (raised / total - y) / n
+        value = -(share * y * (logits - np.log(total))).sum() + 0.5 * PENALTY * (weights * weights).sum()
+        residual = (raised / total - y) * share
         return value, np.concatenate([(across @ residual + PENALTY * weights).ravel(), residual.sum(axis=0)])
 
     found = minimize(
