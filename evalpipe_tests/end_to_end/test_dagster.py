@@ -19,6 +19,17 @@ from evalpipe.steps.context import open_context
 from evalpipe.steps.land import land
 from evalpipe_tests.end_to_end.conftest import KEY, Cli, World, files_of
 
+#: Tables whose slices follow from the sessions of their day alone.
+ALONE = (
+    "raw/sessions",
+    "raw/steps",
+    "masked/sessions",
+    "masked/steps",
+    "signals/hard",
+    "signals/semantic",
+    "signals/tasks",
+)
+
 
 def test_a_range_by_dagsters_own_command_makes_the_same_slices(
     cli: Cli, home: Path, days: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -27,20 +38,20 @@ def test_a_range_by_dagsters_own_command_makes_the_same_slices(
     settings = open_home(load(folder=tmp_path, environ={}, home=other))
     monkeypatch.setenv("EVALPIPE_KEY", KEY)
     with open_context(settings) as context:
-        land(context, days)
+        land(context, days[:2])
     environ = cli.environ() | {"DAGSTER_HOME": str(prepare_dagster_home(settings)), "EVALPIPE_HOME": str(other)}
     done = subprocess.run(
         [sys.executable, "-m", "dagster", "asset", "materialize", "-m", "evalpipe.definitions",
          "--select", "group:raw or group:masked or group:signals",
-         "--partition-range", "2026-01-05...2026-01-09"],
+         "--partition-range", "2026-01-05...2026-01-06"],
         cwd=cli.folder, env=environ | {"EVALPIPE_SOURCES": ""}, text=True, capture_output=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    mine, theirs = files_of(other / "lake"), files_of(home / "lake")
-    layers = ("raw/", "masked/", "signals/")
-    assert {k: v for k, v in mine.items() if k.startswith(layers)} == {
-        k: v for k, v in theirs.items() if k.startswith(layers)
-    }
+    # What looks at later days, outcomes among it, cannot be the same yet.
+    made = {k: v for k, v in files_of(other / "lake").items() if "day=2026-01-05" in k and k.startswith(ALONE)}
+    theirs = {k: v for k, v in files_of(home / "lake").items() if "day=2026-01-05" in k and k.startswith(ALONE)}
+    assert {k.split("/")[1] for k in made} >= {"sessions", "steps", "hard", "semantic"}
+    assert made == theirs
 
 
 def test_the_late_sensor_asks_for_the_days_that_the_command_line_would_make(

@@ -208,11 +208,11 @@ def test_a_slice_that_another_process_commits_meanwhile_is_not_held_against_the_
 
 
 def test_the_databases_of_a_home_are_made_under_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = dg.DagsterInstance.from_config
+    real = runner_module.open_instance
     held = []
 
-    def watched(folder: str) -> dg.DagsterInstance:
-        handle = os.open(Path(folder) / "instance.lock", os.O_RDWR)
+    def watched(folder: Path) -> dg.DagsterInstance:
+        handle = os.open(folder / "instance.lock", os.O_RDWR)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -221,9 +221,9 @@ def test_the_databases_of_a_home_are_made_under_a_lock(tmp_path: Path, monkeypat
             os.close(handle)
         return real(folder)
 
-    monkeypatch.setattr(runner_module.dg.DagsterInstance, "from_config", watched)
+    monkeypatch.setattr(runner_module, "open_instance", watched)
     with running(tmp_path) as (settings, _):
-        assert held == [str(settings.dagster_home)]
+        assert held == [settings.dagster_home]
         databases = sorted(settings.dagster_home.rglob("*.db"))
         assert {path.name for path in databases} >= {"runs.db", "index.db", "schedules.db"}
         for path in databases:

@@ -52,7 +52,7 @@ def talk(name: str, events: list[tuple[Any, ...]], **session: Any) -> Talk:
     return out
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(SESSION, st.sampled_from([None, ["Bash", "Edit", "Read"]]), st.sampled_from([None, True, False]))
 def test_every_row_is_located(events: list[tuple[Any, ...]], tools: list[str] | None, objective: bool | None) -> None:
     sessions, steps = frames(talk("s", events, tools=tools, is_objective_success=objective))
@@ -73,7 +73,7 @@ def test_every_row_is_located(events: list[tuple[Any, ...]], tools: list[str] | 
     assert part.candidates["confidence"].lt(EXTRACTION.min_confidence).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(SESSION, min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_sessions_do_not_touch_each_other_and_order_does_not_matter(
     sessions: list[list[tuple[Any, ...]]], random: Any
@@ -91,7 +91,7 @@ def test_sessions_do_not_touch_each_other_and_order_does_not_matter(
         assert getattr(shuffled, name).equals(expected), name
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(SESSION, st.sampled_from([None, "completed", "interrupted", "error", "timeout"]), st.booleans())
 def test_outcomes_are_within_bounds(events: list[tuple[Any, ...]], logged: str | None, settled: bool) -> None:
     sessions, steps = frames(talk("s", events, end_status_logged=logged))

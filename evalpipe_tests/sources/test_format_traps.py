@@ -71,6 +71,9 @@ def test_failures_that_no_flag_tells_are_signals(name: str, command: str | None,
     assert signal in seen
 
 
-def test_a_failure_that_the_command_allows_for_is_none() -> None:
+def test_a_failure_behind_a_command_that_hides_it_is_marked_hidden() -> None:
     talk = Talk().user("go on").bash("git fetch || true", "fatal: unable to access the remote repository")
-    assert extract_part(*frames(talk.agent("Done.")), EXTRACTION).hard.is_empty()
+    found = extract_part(*frames(talk.agent("Done.")), EXTRACTION).hard
+    assert found.select("signal", "is_hidden", "exit_scope").rows() == [("command_error", True, "masked")]
+    quiet = Talk().user("go on").bash("git fetch || true", "Already up to date.")
+    assert extract_part(*frames(quiet.agent("Done.")), EXTRACTION).hard.is_empty()
