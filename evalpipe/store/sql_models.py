@@ -98,13 +98,20 @@ def load_models(directory: Path) -> list[SqlModel]:
             that is not published or not qualified, a name that a contract has, a reserved word as a
             column, a comment on a column that does not exist, a cycle, or SQL that cannot be bound.
     """
-    parsed = [_parse(path) for path in sorted(directory.glob("*/*.sql"))]
+    paths = sorted(directory.glob("*/*.sql"))
+    return list(_load(tuple((path, path.read_text(encoding="utf-8")) for path in paths)))
+
+
+@lru_cache(maxsize=8)
+def _load(texts: tuple[tuple[Path, str], ...]) -> tuple[SqlModel, ...]:
+    # Parsing and binding all of them takes half a second, and every publish asks for them.
+    parsed = [_parse(path, text) for path, text in texts]
     known = _contract_columns().keys() | {model.name for model in parsed}
     for model in parsed:
         for name in model.depends_on:
             if name not in known:
                 raise _invalid(model.path, f"there is no published table or model {name}")
-    return _bound(in_order(parsed))
+    return tuple(_bound(in_order(parsed)))
 
 
 def in_order(models: Iterable[SqlModel]) -> list[SqlModel]:
@@ -170,8 +177,7 @@ def _invalid(path: Path, what: str) -> EvalpipeError:
     return EvalpipeError("SQL_MODEL_INVALID", f"{what}.", where=f"{path.parent.name}/{path.name}")
 
 
-def _parse(path: Path) -> SqlModel:
-    text = path.read_text(encoding="utf-8")
+def _parse(path: Path, text: str) -> SqlModel:
     name = f"{path.parent.name}.{path.stem}"
     if not _NAME.fullmatch(path.stem):
         raise _invalid(path, "the file's name is not a lower-case SQL name")

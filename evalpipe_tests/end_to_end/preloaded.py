@@ -73,9 +73,15 @@ def _serve() -> None:
     from evalpipe.definitions import build_defs
     from evalpipe.masking.engine import engine_for
     from evalpipe.masking.rules import default_dir
+    from evalpipe.signals.patterns import load_patterns, locate
+    from evalpipe.signals.text import fold
 
     build_defs()
     engine_for(default_dir())
+    # Compiles what places hits. Nothing here may make Polars work: its threads do not outlive a fork.
+    for pattern in load_patterns():
+        for example in pattern.match:
+            locate(pattern, fold(example))
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         request = json.loads(line)
