@@ -55,6 +55,10 @@ def _storage(name: str, folder: Path) -> dict[str, Any]:
 class Runs(SqliteRunStorage):
     """Dagster's table of runs."""
 
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engine = _engine(conn_string)
+        super().__init__(conn_string, inst_data)
+
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Runs:
         """Dagster's form of a constructor; its own gives its own class."""
@@ -63,22 +67,22 @@ class Runs(SqliteRunStorage):
     @contextmanager
     def connect(self) -> Iterator[db.Connection]:
         """One transaction."""
-        engine = self.__dict__.get("_engine")
-        if engine is None:
-            engine = self.__dict__["_engine"] = _engine(self._conn_string)
-        with engine.connect() as connection, connection.begin():
+        with self._engine.connect() as connection, connection.begin():
             yield connection
 
     def dispose(self) -> None:
         """Close what is open."""
-        engine = self.__dict__.pop("_engine", None)
-        if engine is not None:
-            engine.dispose()
+        self._engine.dispose()
         super().dispose()
 
 
 class Events(SqliteEventLogStorage):
     """Dagster's events: a database a run, and one index of them all."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        # Dagster's own constructor connects already.
+        self._engines: dict[str, db.Engine] = {}
+        super().__init__(base_dir, inst_data)
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Events:
@@ -91,23 +95,25 @@ class Events(SqliteEventLogStorage):
             yield connection
 
     def _engine_of(self, shard: str) -> db.Engine:
-        engines: dict[str, db.Engine] = self.__dict__.setdefault("_engines", {})
         # A database that was deleted is made anew, as Dagster makes it.
-        is_known = shard in engines and shard in self._initialized_dbs and Path(self.path_for_shard(shard)).exists()
+        is_known = (
+            shard in self._engines and shard in self._initialized_dbs and Path(self.path_for_shard(shard)).exists()
+        )
         if not is_known:
             # One run at a time is written; connections of those before it are not kept.
-            for other in [name for name in engines if name in (shard,) or name != INDEX_SHARD_NAME]:
-                engines.pop(other).dispose()
+            for other in [name for name in self._engines if name == shard or name != INDEX_SHARD_NAME]:
+                self._engines.pop(other).dispose()
             engine = _engine(self.conn_string_for_shard(shard))
             self._initdb(engine)
             self._initialized_dbs.add(shard)
-            engines[shard] = engine
-        return engines[shard]
+            self._engines[shard] = engine
+        return self._engines[shard]
 
     def dispose(self) -> None:
         """Close what is open."""
-        for engine in self.__dict__.pop("_engines", {}).values():
+        for engine in self._engines.values():
             engine.dispose()
+        self._engines.clear()
         super().dispose()
 
 

@@ -60,8 +60,13 @@ def call(args: Sequence[str], folder: Path, environ: Mapping[str, str]) -> subpr
 def _server() -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "ignore", "-m", "evalpipe_tests.end_to_end.preloaded"]
     process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    atexit.register(process.kill)
+    atexit.register(_end, process)
     return process
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    # It ends when nothing more can come.
+    process.communicate()
 
 
 def _serve() -> None:
