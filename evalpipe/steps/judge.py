@@ -23,6 +23,7 @@ from typing import Any
 
 import polars as pl
 
+from evalpipe import review
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 from evalpipe.masking import detector
@@ -37,7 +38,7 @@ _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, from ``data/judge/turns.toml``."""
+    """What is asked, from ``data/judge/turns.toml`` and the guide of reviewers."""
 
     version: str
     system: str
@@ -54,12 +55,14 @@ class Question:
 
 
 def question() -> Question:
-    """The shipped question."""
+    """The shipped question; its labels are those that reviewers of turns have."""
     data = tomllib.loads((data_dir() / "judge" / "turns.toml").read_text("utf-8"))
-    labels = data.pop("labels")
-    listed = "\n".join(f"- {name}: {meaning}" for name, meaning in labels.items())
+    guide = review.guide()
+    labels = guide.of("turn")
+    listed = "\n".join(f"- {label.name}: {label.help}" for label in labels)
     system = f"{data.pop('system').strip()}\nLabels:\n{listed}"
-    return Question(**data | {"system": system, "labels": tuple(labels), "alone": frozenset(data["alone"])})
+    names = tuple(label.name for label in labels)
+    return Question(**data, system=system, labels=names, alone=guide.alone & set(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,8 @@ def endpoint(url: str, name: str, key: str, about: Question, sleep: Callable[[fl
     address = url.rstrip("/") + "/chat/completions"
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
+    opener = urllib.request.build_opener(_NoRedirect)
+
     def ask(messages: list[dict[str, str]]) -> str:
         body = {"model": name, "messages": messages, "temperature": about.temperature,
                 "max_tokens": about.max_answer_tokens}  # fmt: skip
@@ -147,7 +152,7 @@ def endpoint(url: str, name: str, key: str, about: Question, sleep: Callable[[fl
                 wait *= 2
             request = urllib.request.Request(address, json.dumps(body).encode(), headers)
             try:
-                with urllib.request.urlopen(request, timeout=about.timeout_seconds) as response:
+                with opener.open(request, timeout=about.timeout_seconds) as response:
                     return _content(response.read())
             except urllib.error.HTTPError as error:
                 with error:
@@ -160,6 +165,13 @@ def endpoint(url: str, name: str, key: str, about: Question, sleep: Callable[[fl
         raise EvalpipeError("JUDGE_UNUSABLE", f"{why} {about.attempts} attempts failed.", where=address)
 
     return ask
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect a failure: text and key go to the address that was named, and to no other."""
+
+    def redirect_request(self, *args: Any, **more: Any) -> None:
+        """Follow nothing."""
 
 
 def _said(role: str, content: str) -> dict[str, str]:

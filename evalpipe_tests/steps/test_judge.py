@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evalpipe import review
 from evalpipe.console import judging
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps import judge as judges
@@ -38,11 +39,19 @@ class Server:
                 sent = content if isinstance(content, bytes) else json.dumps(
                     {"choices": [{"message": {"role": "assistant", "content": content}}]}).encode()  # fmt: skip
                 self.send_response(status)
+                if status in range(300, 400):
+                    self.send_header("Location", "/elsewhere")
                 if status == 429:
                     self.send_header("Retry-After", "7")
                 self.send_header("Content-Length", str(len(sent)))
                 self.end_headers()
                 self.wfile.write(sent)
+
+            def do_GET(self) -> None:
+                outer.keys.append(self.headers.get("Authorization"))
+                self.send_response(404)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
 
             def log_message(self, *args: object) -> None:
                 pass
@@ -120,6 +129,21 @@ def test_who_refuses_is_not_asked_again_and_who_stays_away_is_given_up(server: S
     with pytest.raises(EvalpipeError, match=r"JUDGE_UNUSABLE .*status 503.* 5 attempts"):
         list(judges.judge([ITEM], asking(server, slept), ABOUT))
     assert len(slept) == ABOUT.attempts - 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nothing_follows_a_redirect(server: Server, status: int) -> None:
+    server.answers = [(status, b"")]
+    with pytest.raises(EvalpipeError, match=f"JUDGE_UNUSABLE .*status {status}"):
+        list(judges.judge([ITEM], asking(server), ABOUT))
+    assert server.keys == ["Bearer k"]
+
+
+def test_a_judge_may_say_whatever_a_reviewer_of_turns_may() -> None:
+    guide = review.guide()
+    assert set(ABOUT.labels) == {label.name for label in guide.of("turn")}
+    assert ABOUT.alone == guide.alone & set(ABOUT.labels)
+    assert all(label.help in ABOUT.system for label in guide.of("turn"))
 
 
 def test_nobody_is_asked_where_no_endpoint_is_named() -> None:
