@@ -11,6 +11,7 @@ from evalpipe.review.drift import drift
 from evalpipe.review.evidence import demoted
 from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_labels, write_items
 from evalpipe.review.page import page
+from evalpipe.review.pooling import chances, held, pooled
 from evalpipe.review.quality import quality
 from evalpipe.review.rules import Guide, Limits, guide, limits
 
@@ -20,13 +21,16 @@ __all__ = [
     "Labelled",
     "Limits",
     "agreement",
+    "chances",
     "check_reviewer",
     "demoted",
     "draw",
     "drift",
     "guide",
+    "held",
     "limits",
     "page",
+    "pooled",
     "quality",
     "read_labels",
     "write_items",

@@ -17,8 +17,8 @@ import polars as pl
 
 from evalpipe import review, signals
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.contracts.render import frame
-from evalpipe.contracts.tables.reviews import REVIEW_ITEMS
+from evalpipe.contracts.render import empty, frame
+from evalpipe.contracts.tables.reviews import REVIEW_FRAMES, REVIEW_ITEMS
 from evalpipe.review.draw import FRAME
 from evalpipe.signals.turns import HUMAN, human_turns
 from evalpipe.steps import reviews
@@ -33,7 +33,7 @@ _ITEM = ("session_id", "seq")
 #: What is known of an item before it is drawn: what the draw reads, and its place.
 _ITEMS = pl.Schema(
     {
-        **FRAME,
+        **{name: kind for name, kind in FRAME.items() if name not in ("held", "is_drawn")},
         "session_id": pl.String(),
         "seq": pl.Int32(),
         "source": pl.String(),
@@ -94,11 +94,9 @@ def sample(context: Context, size: int, days: tuple[date, date] | None = None) -
         if items.is_empty():
             what = f"{n_without_text} sessions have none" if n_without_text else "no session of these days has a turn"
             raise EvalpipeError("NO_TEXT_TO_REVIEW", f"{what}.", where=str(context.settings.home))
-        before = reviews.read(context.lake, reviews.ITEMS).select(_ITEM)
-        items = items.join(before, on=_ITEM, how="anti", maintain_order="left")
-        drawn = review.draw(
-            items.select(list(FRAME)), size, review.limits(), context.criteria.extraction.min_confidence
-        )
+        items = _with_earlier(context, items)
+        chances = review.draw(items, size, review.limits(), context.criteria.extraction.min_confidence)
+        drawn = chances.filter(pl.col("parts").list.len() > 0)
         if drawn.is_empty():
             what = "every item of these days was drawn before."
             raise EvalpipeError("NO_RESULT", what, where="review sample", fix="Land newer logs, or name other days.")
@@ -108,9 +106,22 @@ def sample(context: Context, size: int, days: tuple[date, date] | None = None) -
         order = sorted(shown, key=lambda key: digest_of([sample_id, key]))
         numbered = {key: f"{sample_id}.{number:04d}" for number, key in enumerate(order, 1)}
         rows = [_key_row(row, numbered, shown, sample_id) for row in chosen.iter_rows(named=True)]
+        frames = items.join(chances, on="key").with_columns(sample_id=pl.lit(sample_id))
+        # First, because an item that is drawn and has no frame would weigh too much.
+        context.lake.append(reviews.FRAMES, frames.select(list(empty(REVIEW_FRAMES).columns)))
         context.lake.append(reviews.ITEMS, frame(REVIEW_ITEMS, rows))
     listed = [{"item_id": numbered[key], **shown[key], "labels": [], "note": ""} for key in order]
-    return Sample(sample_id, listed, items.height, n_without_text)
+    return Sample(sample_id, listed, items.filter(~pl.col("is_drawn")).height, n_without_text)
+
+
+def _with_earlier(context: Context, items: pl.DataFrame) -> pl.DataFrame:
+    """Items with what earlier samples hold: columns ``held`` and ``is_drawn`` of the frame."""
+    drawn = reviews.read(context.lake, reviews.ITEMS)
+    held = review.held(review.chances(drawn, reviews.read(context.lake, reviews.FRAMES)))
+    mark = drawn.select(_ITEM).unique().with_columns(is_drawn=pl.lit(value=True))
+    for known in (held, mark):
+        items = items.join(known, on=_ITEM, how="left", maintain_order="left")
+    return items.with_columns(pl.col("held").fill_null(0.0), pl.col("is_drawn").fill_null(value=False))
 
 
 def _key_row(

@@ -1,6 +1,6 @@
 """Reviews of a home: the samples that were drawn, what people said of them, and what that demotes.
 
-Belongs here: reading and appending the two tables that only grow, and what leaves them when a person is
+Belongs here: reading and appending the tables that only grow, and what leaves them when a person is
 erased, withdraws, or text expires. Does not belong here: drawing (``review_sample.py``), estimates
 (``review``).
 """
@@ -19,7 +19,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty, frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
-from evalpipe.contracts.tables.reviews import REVIEW_ITEMS, REVIEWS
+from evalpipe.contracts.tables.reviews import REVIEW_FRAMES, REVIEW_ITEMS, REVIEWS
 from evalpipe.masking import MaskPlan
 from evalpipe.review import Labelled
 from evalpipe.store.files import locked
@@ -29,9 +29,9 @@ from evalpipe.store.rewrite import Change, rewrite_appended
 if TYPE_CHECKING:  # the context asks here what is demoted
     from evalpipe.steps.context import Context
 
-ITEMS, OPINIONS = REVIEW_ITEMS.full_name, REVIEWS.full_name
+ITEMS, FRAMES, OPINIONS = REVIEW_ITEMS.full_name, REVIEW_FRAMES.full_name, REVIEWS.full_name
 #: Tables of reviews that grow by appended files.
-APPENDED = (ITEMS, OPINIONS)
+APPENDED = (ITEMS, FRAMES, OPINIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,23 @@ def read(lake: Lake, table: str) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(path) for path in files]) if files else empty(TABLES[table])
 
 
+def pooled(lake: Lake) -> pl.DataFrame:
+    """What reviewers said, each item with the probability that it was drawn and labelled in any sample."""
+    opinions = read(lake, OPINIONS)
+    if opinions.is_empty():
+        return opinions
+    items = read(lake, ITEMS)
+    wanted = opinions.select("session_id", "seq").unique()
+    frames = [
+        pl.scan_parquet(path).join(wanted.lazy(), on=["session_id", "seq"], how="semi").collect()
+        for path in lake.appended(FRAMES)
+    ]
+    return review.pooled(opinions, items, review.chances(items, pl.concat([empty(REVIEW_FRAMES), *frames])))
+
+
 def demoted(lake: Lake) -> frozenset[tuple[str, str]]:
     """Signals that outcomes must not count, as (signal, language): what the reviews of a home say now."""
-    opinions = read(lake, OPINIONS)
+    opinions = pooled(lake)
     limits = review.limits()
     if opinions.is_empty() and limits.unproven_counts:
         return frozenset()
@@ -145,7 +159,7 @@ def without_notes(lake: Lake, sessions: Iterable[str]) -> None:
 
 def follow(context: Context) -> None:
     """Drop reviews of sessions whose consent is withdrawn since, and remarks on sessions of a tier without text."""
-    days = read(context.lake, ITEMS)["day"].unique()
+    days = pl.concat([read(context.lake, table)["day"] for table in (ITEMS, FRAMES)]).unique()
     manifests = [m for day in days if (m := context.lookup("masked", day)) is not None]
     sessions = context.lake.read("masked.sessions", manifests, ["session_id", "consent", "source"])
     gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"].implode()
