@@ -21,8 +21,10 @@ def chances(items: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
     Args:
         items: Rows of ``signals.review_items``.
         frames: Rows of ``signals.review_frames``; of a sample that has none, drawn before they were kept, only
-            what it holds is known.
+            what it holds is known. Those of a sample that was never finished hold nothing.
     """
+    finished = items["sample_id"].unique().implode()
+    frames = frames.filter(pl.col("sample_id").is_in(finished))
     known = frames["sample_id"].unique().implode()
     alone = items.filter(~pl.col("sample_id").is_in(known))
     return pl.concat([frames.select(_CHANCE), alone.select(_CHANCE)])

@@ -7,10 +7,11 @@ erased, withdraws, or text expires. Does not belong here: drawing (``review_samp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -52,6 +53,13 @@ class Imported:
     n_gone: int
     demoted: tuple[tuple[str, str], ...]
     promoted: tuple[tuple[str, str], ...]
+
+
+@contextmanager
+def alone(lake: Lake) -> Iterator[None]:
+    """Keep others from drawing and importing."""
+    with locked(lake.root / "signals" / ".reviews.lock"):
+        yield
 
 
 def read(lake: Lake, table: str) -> pl.DataFrame:
@@ -102,18 +110,18 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
     guide = review.guide()
     labelled = review.read_labels(paths, guide)
     lake = context.lake
-    with locked(lake.root / "signals" / ".reviews.lock"):
+    with alone(lake):
         before = demoted(lake)
         items = {row["item_id"]: row for row in read(lake, ITEMS).iter_rows(named=True)}
         last = {
             row["item_id"]: row
             for row in read(lake, OPINIONS).filter(pl.col("reviewer") == reviewer).sort("revision").to_dicts()
         }
-        samples = {row["sample_id"] for row in items.values()}
+        sizes = _sizes(lake, items.values())
         rows, n_changed, n_gone = [], 0, 0
         for one in labelled:
             item = items.get(one.item_id)
-            if item is None and one.item_id.partition(".")[0] in samples:
+            if item is None and was_drawn(one.item_id, sizes):
                 n_gone += 1
                 continue
             if item is None:
@@ -133,6 +141,28 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
         after = demoted(lake)
     moved = tuple(sorted(after - before)), tuple(sorted(before - after))
     return Imported(len(labelled), len(rows), n_changed, n_gone, *moved)
+
+
+def _sizes(lake: Lake, items: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Items that each sample held when it was drawn; ``None`` where that was not kept."""
+    sizes: dict[str, int | None] = {row["sample_id"]: None for row in items}
+    for path in lake.appended(FRAMES):
+        sizes |= dict(pl.scan_parquet(path).select("sample_id", "n_drawn").unique().collect().iter_rows())
+    return sizes
+
+
+def was_drawn(item_id: str, sizes: Mapping[str, int | None]) -> bool:
+    """Whether a sample held an item of that number, as it was written.
+
+    Args:
+        item_id: Number of an item, as a file has it.
+        sizes: Items of each sample; ``None`` where it is not known.
+    """
+    sample_id, _, number = item_id.replace(".", "-").rpartition("-")
+    if sample_id not in sizes or not number.isdecimal() or number != f"{int(number):04d}":
+        return False
+    size = sizes[sample_id]
+    return int(number) >= 1 and (size is None or int(number) <= size)
 
 
 def _masked(one: Labelled, plan: MaskPlan) -> str | None:

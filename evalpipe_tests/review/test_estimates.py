@@ -133,7 +133,12 @@ def _estimates(items: pl.DataFrame, labels: dict[str, tuple[str, str]], n_labell
     for n in n_labelled:
         told = review.draw(items, 60, replace(LIMITS, sample={**LIMITS.sample, "silent": 0.6, "band": 0.0}), 0.75)
         one = told.select(
-            where, "inclusion_prob", sample_id=pl.lit(f"s{drawn.height}"), session_id="key", seq=pl.lit(1, pl.Int32)
+            where,
+            "inclusion_prob",
+            sample_id=pl.lit(f"s{drawn.height}"),
+            session_id="key",
+            seq=pl.lit(1, pl.Int32),
+            n_drawn=pl.lit(60, pl.Int32),
         )
         frames = pl.concat([frames, one.select(frames.columns)])
         mine = told.filter(pl.col("parts").list.len() > 0)

@@ -61,6 +61,7 @@ REVIEW_FRAMES = Table(
         Column("seq", I32, "Step of the item.", nullable=False, key=True, low=0),
         Column("day", DATE, "Day of the session's start.", nullable=False),
         Column("inclusion_prob", F64, "As in review_items; of an item that an earlier sample holds, as if none held it.", nullable=False, low=0.0, high=1.0),
+        Column("n_drawn", I32, "Items that the sample held when it was drawn.", nullable=False, low=1),
     ),
     is_published=False,
 )  # fmt: skip
