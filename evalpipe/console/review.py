@@ -115,10 +115,12 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
         publish(context)
         runs = context.plan().runs
         shown: dict[str, Any] = {
+            "rows": done.n_rows,
             "items": done.n_items,
             "new": done.n_new,
             "changed": done.n_changed,
             "gone": done.n_gone,
+            "same_as": done.same_as,
             "demoted": [f"{signal}@{lang}" for signal, lang in done.demoted],
             "promoted": [f"{signal}@{lang}" for signal, lang in done.promoted],
             "days_stale": [f"{start}..{end}" for start, end in runs],
@@ -128,9 +130,12 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     if as_json:
         print(json.dumps(shown, default=str))
         return
-    show.line(f"{done.n_items:,} labelled items, {done.n_new:,} of them new, {done.n_changed:,} changed.")
+    told = f"{done.n_items:,} of {done.n_rows:,} items in the files have a label"
+    show.line(f"{told}, {done.n_new:,} of them new, {done.n_changed:,} changed.")
     if done.n_gone:
         show.line(f"{done.n_gone:,} items are not there any more: their sessions were erased or withdrawn.")
+    if done.same_as:
+        show.line(f"ALARM: {done.same_as} gave all these items the same labels; is this their file?")
     for row in shown["agreement"]:
         both = (
             f"{row['reviewer']} and {row['other']} agree on {row['agreement']:.0%} of {row['n_items']} {row['kind']}s"

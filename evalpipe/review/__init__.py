@@ -8,8 +8,8 @@ estimates, drift, the page. Does not belong here: where samples and labels lie (
 from evalpipe.review.agreement import agreement
 from evalpipe.review.draw import draw
 from evalpipe.review.drift import drift
-from evalpipe.review.evidence import demoted
-from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_labels, write_items
+from evalpipe.review.evidence import demoted, last_opinions
+from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_files, read_labels, write_items
 from evalpipe.review.page import page
 from evalpipe.review.pooling import chances, held, pooled
 from evalpipe.review.quality import quality
@@ -28,10 +28,12 @@ __all__ = [
     "drift",
     "guide",
     "held",
+    "last_opinions",
     "limits",
     "page",
     "pooled",
     "quality",
+    "read_files",
     "read_labels",
     "write_items",
 ]

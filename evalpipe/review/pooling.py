@@ -54,7 +54,7 @@ def pooled(opinions: pl.DataFrame, items: pl.DataFrame, found: pl.DataFrame) -> 
     shares = labelled.join(drawn, on="sample_id", how="left").select(
         "sample_id", share=(pl.col("n_labelled") / pl.col("n")).clip(0.0, 1.0).fill_null(1.0)
     )
-    weighed = found.join(shares, on="sample_id").group_by(_ITEM)
-    weighed = weighed.agg(anywhere=(pl.col("inclusion_prob") * pl.col("share")).sum().clip(0.0, 1.0))
+    chance = (pl.col("inclusion_prob") * pl.col("share")).sum().clip(0.0, 1.0)
+    weighed = found.join(shares, on="sample_id").group_by(_ITEM).agg(anywhere=chance)
     known = opinions.join(weighed, on=_ITEM, how="left", maintain_order="left")
     return known.with_columns(inclusion_prob=pl.coalesce("anywhere", "inclusion_prob")).select(opinions.columns)

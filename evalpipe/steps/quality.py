@@ -76,7 +76,12 @@ def _made_from(context: Context, manifests: Sequence[Manifest]) -> str:
     """Digest of all that the tables are made from."""
     masked = [m.content_of("masked.sessions") for one in manifests if (m := context.lookup("masked", one.key.day))]
     opinions = [path.name for table in reviews.APPENDED for path in context.lake.appended(table)]
-    rules = [str(review.limits()), context.criteria.sub_hash("extraction"), context.criteria.sub_hash("outcomes")]
+    rules = [
+        str(review.limits()),
+        review.guide().version,
+        context.criteria.sub_hash("extraction"),
+        context.criteria.sub_hash("outcomes"),
+    ]
     return digest_of([VERSION, [m.content for m in manifests], masked, opinions, rules])
 
 

@@ -35,6 +35,10 @@ ITEMS, FRAMES, OPINIONS = REVIEW_ITEMS.full_name, REVIEW_FRAMES.full_name, REVIE
 APPENDED = (ITEMS, FRAMES, OPINIONS)
 
 
+#: Items from which on two reviewers who never differ are rather one.
+_ALIKE = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """What an import did.
@@ -44,6 +48,8 @@ class Imported:
         n_new: Opinions that were appended; those that the home had already are not.
         n_changed: Among them, opinions that replace one of the same reviewer.
         n_gone: Items of a sample of this home that are not there any more: erased, or consent is withdrawn.
+        n_rows: Items in the files, those without a label among them.
+        same_as: Reviewer who had labelled all these items alike, where this one is new; else empty.
         demoted, promoted: (signal, language) that outcomes count no longer, or count again.
     """
 
@@ -51,6 +57,8 @@ class Imported:
     n_new: int
     n_changed: int
     n_gone: int
+    n_rows: int
+    same_as: str
     demoted: tuple[tuple[str, str], ...]
     promoted: tuple[tuple[str, str], ...]
 
@@ -69,8 +77,8 @@ def read(lake: Lake, table: str) -> pl.DataFrame:
 
 
 def pooled(lake: Lake) -> pl.DataFrame:
-    """What reviewers said, each item with the probability that it was drawn and labelled in any sample."""
-    opinions = read(lake, OPINIONS)
+    """What reviewers said by the guide in force, each item with its probability to be drawn and labelled at all."""
+    opinions = read(lake, OPINIONS).filter(pl.col("guide_version") == review.guide().version)
     if opinions.is_empty():
         return opinions
     items = read(lake, ITEMS)
@@ -108,15 +116,19 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
         EvalpipeError: ``REVIEW_INVALID``, ``BAD_ARGUMENT``, ``FILE_FAILED``.
     """
     guide = review.guide()
-    labelled = review.read_labels(paths, guide)
+    reviewer = reviewer.casefold()
+    labelled, n_rows = review.read_files(paths, guide)
+    for one in labelled:
+        if one.reviewer and one.reviewer.casefold() != reviewer:
+            what = "the file says that another reviewer gave this label."
+            raise EvalpipeError("REVIEW_INVALID", what, where=one.where)
     lake = context.lake
     with alone(lake):
         before = demoted(lake)
         items = {row["item_id"]: row for row in read(lake, ITEMS).iter_rows(named=True)}
-        last = {
-            row["item_id"]: row
-            for row in read(lake, OPINIONS).filter(pl.col("reviewer") == reviewer).sort("revision").to_dicts()
-        }
+        opinions = review.last_opinions(read(lake, OPINIONS))
+        last = {row["item_id"]: row for row in opinions.filter(reviewer=reviewer).to_dicts()}
+        same_as = "" if last else twin(opinions, labelled)
         sizes = _sizes(lake, items.values())
         rows, n_changed, n_gone = [], 0, 0
         for one in labelled:
@@ -131,7 +143,8 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
                 raise EvalpipeError("REVIEW_INVALID", f"a label is not for a {item['kind']}.", where=one.where)
             old = last.get(one.item_id)
             note = _masked(one, context.mask_plan)
-            if old is not None and (tuple(old["labels"]), old["note"]) == (one.labels, note):
+            now = one.labels, note, guide.version
+            if old is not None and (tuple(old["labels"]), old["note"], old["guide_version"]) == now:
                 continue
             n_changed += old is not None
             revision = old["revision"] + 1 if old is not None else 1
@@ -140,7 +153,22 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
         lake.append(OPINIONS, frame(REVIEWS, rows))
         after = demoted(lake)
     moved = tuple(sorted(after - before)), tuple(sorted(before - after))
-    return Imported(len(labelled), len(rows), n_changed, n_gone, *moved)
+    return Imported(len(labelled), len(rows), n_changed, n_gone, n_rows, same_as, *moved)
+
+
+def twin(opinions: pl.DataFrame, labelled: Sequence[Labelled]) -> str:
+    """Reviewer who gave all of some items the labels that a file gives them; empty where nobody did.
+
+    Args:
+        opinions: Last opinions.
+        labelled: Labels of a file; fewer than ten may be alike by chance.
+    """
+    mine = {one.item_id: list(one.labels) for one in labelled}
+    for (name,), rows in opinions.group_by("reviewer", maintain_order=True):
+        theirs = dict(rows.select("item_id", "labels").iter_rows())
+        if len(mine) >= _ALIKE and all(theirs.get(item) == labels for item, labels in mine.items()):
+            return str(name)
+    return ""
 
 
 def _sizes(lake: Lake, items: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
