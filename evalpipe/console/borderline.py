@@ -54,7 +54,7 @@ def look(settings: Settings, file: Path, adjudications: Path | None, weights: Pa
     turns = labels.read([file])
     if adjudications is not None:
         turns = labels.adjudicated(turns, adjudications)
-    turns = labels.with_context(turns)
+    turns = labels.to_measure(turns, str(file))
     model = models.load(weights) if weights else models.shipped()
     emitted = replay.extracted_classes(turns, load_criteria(settings.criteria).extraction)
     rules = scoring.score_turns(turns, emitted)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,44 @@ def test_weights_of_other_features_and_damaged_files_are_refused(
     monkeypatch.setattr(features, "VERSION", "other")
     with pytest.raises(EvalpipeError, match="made for other features"):
         model.load(model.shipped_path())
+
+
+def damaged() -> Iterator[bytes]:
+    whole = model.shipped_path().read_bytes()
+    method = bytearray(whole)
+    method[whole.rindex(b"PK\x01\x02") + 10] = 99  # a compression that nobody knows
+    yield bytes(method)
+    stream = bytearray(whole)
+    stream[60:90] = bytes(30)
+    yield bytes(stream)
+    with np.load(io.BytesIO(whole)) as file:
+        parts = dict(file)
+    for changed in (
+        {"bias": parts["bias"] * np.float32(np.nan)}, {"hashed": parts["hashed"].astype(np.float64)},
+        {"temperature": np.array([1.0, 2.0])}, {"temperature": np.float64("inf")}, {"temperature": np.array(["x"])},
+        {"scale": parts["scale"].astype("U8")},
+    ):  # fmt: skip
+        out = io.BytesIO()
+        np.savez_compressed(out, **(parts | changed))
+        yield out.getvalue()
+
+
+@pytest.mark.parametrize("content", list(damaged()), ids=range(8))
+def test_weights_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "weights.npz").write_bytes(content)
+    with pytest.raises(EvalpipeError, match="MODEL_INVALID"):
+        model.load(tmp_path / "weights.npz")
+
+
+def test_a_set_of_nothing_but_openings_is_refused_before_fitting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained, _ = steps.shipped_corpus()
+    held = tmp_path / "held.jsonl"
+    held.write_text(json.dumps({"text": "hello", "label": "neutral", "turn": 0}) + "\n", "utf-8")
+    monkeypatch.setattr(train, "train", lambda turns: pytest.fail("it was fitted"))
+    with pytest.raises(EvalpipeError, match=r"LABELS_INVALID \[held\]"):
+        steps.make_model(trained[:1], [held], tmp_path / "weights.npz")
 
 
 def test_probabilities_add_up_and_nothing_gives_nothing() -> None:
