@@ -20,17 +20,18 @@ from evalpipe.signals.labelled import TURN_CLASSES
 from evalpipe.steps import borderline as steps
 
 
-def train(paths: Sequence[Path], held: Sequence[Path], out: Path, *, as_json: bool) -> None:
+def train(paths: Sequence[Path], held: Sequence[Path], out: Path, *, licence: str | None, as_json: bool) -> None:
     """Train, write and tell.
 
     Args:
         paths: Files to train on; the shipped ones where empty.
         held: Files to measure on; the shipped ones where empty.
         out: File of the weights.
+        licence: Licence of the labels, for the card.
         as_json: The card as JSON in place of tables.
     """
     own, own_held = steps.shipped_corpus()
-    made = steps.make_model(paths or own, held or own_held, out)
+    made = steps.make_model(paths or own, held or own_held, out, licence)
     if as_json:
         print(json.dumps(made.card, ensure_ascii=False))
         return

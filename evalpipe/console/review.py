@@ -111,8 +111,14 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     """Import labels, publish what they say, and name what they move."""
     with open_context(settings) as context:
         done = reviews.add(context, files, review.check_reviewer(reviewer))
+    if not as_json:
+        _taken(done)
     with open_context(settings) as context:
-        publish(context)
+        try:
+            publish(context)
+        except BaseException:
+            show.note("The labels are kept, but not published: the same import again publishes them.")
+            raise
         runs = context.plan().runs
         shown: dict[str, Any] = {
             "rows": done.n_rows,
@@ -130,12 +136,6 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     if as_json:
         print(json.dumps(shown, default=str))
         return
-    told = f"{done.n_items:,} of {done.n_rows:,} items in the files have a label"
-    show.line(f"{told}, {done.n_new:,} of them new, {done.n_changed:,} changed.")
-    if done.n_gone:
-        show.line(f"{done.n_gone:,} items are not there any more: their sessions were erased or withdrawn.")
-    if done.same_as:
-        show.line(f"ALARM: {done.same_as} gave all these items the same labels; is this their file?")
     for row in shown["agreement"]:
         both = (
             f"{row['reviewer']} and {row['other']} agree on {row['agreement']:.0%} of {row['n_items']} {row['kind']}s"
@@ -147,6 +147,15 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     _named("ALARM: precision differs between models", shown["unequal"])
     for span in shown["days_stale"]:
         show.line(f"Stale days: run  evalpipe backfill {span}")
+
+
+def _taken(done: reviews.Imported) -> None:
+    told = f"{done.n_items:,} of {done.n_rows:,} items in the files have a label"
+    show.line(f"{told}, {done.n_new:,} of them new, {done.n_changed:,} changed.")
+    if done.n_gone:
+        show.line(f"{done.n_gone:,} items are not there any more: their sessions were erased or withdrawn.")
+    if done.same_as:
+        show.line(f"ALARM: {done.same_as} gave all these items the same labels; is this their file?")
 
 
 def quality(settings: Settings, *, as_json: bool) -> None:

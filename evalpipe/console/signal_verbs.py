@@ -47,6 +47,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="File of the weights; the card lies beside it.")] = Path(
         "borderline.npz"
     ),
+    licence: Annotated[str | None, typer.Option("--licence", help="Licence of your labels, for the card.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -54,7 +55,7 @@ def train(
     from evalpipe.console import borderline
 
     with handled(as_json=as_json, debug=debug):
-        borderline.train(labels or [], held or [], out, as_json=as_json)
+        borderline.train(labels or [], held or [], out, licence=licence, as_json=as_json)
 
 
 @app.command()

@@ -71,9 +71,23 @@ def alone(lake: Lake) -> Iterator[None]:
 
 
 def read(lake: Lake, table: str) -> pl.DataFrame:
-    """All rows of one of :data:`APPENDED`."""
-    files = lake.appended(table)
-    return pl.concat([pl.read_parquet(path) for path in files]) if files else empty(TABLES[table])
+    """All rows of one of :data:`APPENDED`.
+
+    Raises:
+        EvalpipeError: ``HOME_DAMAGED`` naming the file that cannot be read.
+    """
+    whole = empty(TABLES[table])
+    files = [_read(path, whole.columns) for path in lake.appended(table)]
+    return pl.concat(files) if files else whole
+
+
+def _read(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path).select(columns)
+    except (OSError, pl.exceptions.PolarsError):
+        fix = "Restore the file, or delete it and import the files of its reviewers again."
+        what = "a file of reviews cannot be read."
+        raise EvalpipeError("HOME_DAMAGED", what, where=str(path), fix=fix) from None
 
 
 def pooled(lake: Lake) -> pl.DataFrame:
@@ -83,11 +97,8 @@ def pooled(lake: Lake) -> pl.DataFrame:
         return opinions
     items = read(lake, ITEMS)
     wanted = opinions.select("session_id", "seq").unique()
-    frames = [
-        pl.scan_parquet(path).join(wanted.lazy(), on=["session_id", "seq"], how="semi").collect()
-        for path in lake.appended(FRAMES)
-    ]
-    return review.pooled(opinions, items, review.chances(items, pl.concat([empty(REVIEW_FRAMES), *frames])))
+    frames = read(lake, FRAMES).join(wanted, on=["session_id", "seq"], how="semi")
+    return review.pooled(opinions, items, review.chances(items, frames))
 
 
 def demoted(lake: Lake) -> frozenset[tuple[str, str]]:
@@ -174,9 +185,7 @@ def twin(opinions: pl.DataFrame, labelled: Sequence[Labelled]) -> str:
 def _sizes(lake: Lake, items: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
     """Items that each sample held when it was drawn; ``None`` where that was not kept."""
     sizes: dict[str, int | None] = {row["sample_id"]: None for row in items}
-    for path in lake.appended(FRAMES):
-        sizes |= dict(pl.scan_parquet(path).select("sample_id", "n_drawn").unique().collect().iter_rows())
-    return sizes
+    return sizes | dict(read(lake, FRAMES).select("sample_id", "n_drawn").unique().iter_rows())
 
 
 def was_drawn(item_id: str, sizes: Mapping[str, int | None]) -> bool:

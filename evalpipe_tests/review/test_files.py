@@ -10,7 +10,9 @@ from evalpipe import review
 from evalpipe.console import review as verbs
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.review import Labelled
+from evalpipe.steps import reviews as steps
 from evalpipe.steps.reviews import twin, was_drawn
+from evalpipe.store.lake import Lake
 from evalpipe_tests.review.test_estimates import reviews, said
 
 
@@ -93,3 +95,13 @@ def test_who_says_all_that_another_said_is_named() -> None:
     assert twin(opinions, mine) == "bea"
     assert twin(opinions, mine[:9]) == "", "few labels may be alike by chance"
     assert twin(opinions, [*mine[:9], Labelled("ab.0009", ("correction",), "", "x")]) == ""
+
+
+def test_a_damaged_file_of_reviews_is_named(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    path = tmp_path / "signals" / "reviews" / "abc.parquet"
+    path.parent.mkdir(parents=True)
+    for content in (b"", b"PAR1 nothing PAR1"):
+        path.write_bytes(content)
+        with pytest.raises(EvalpipeError, match=r"HOME_DAMAGED \[.*abc\.parquet\]"):
+            steps.demoted(lake)

@@ -262,6 +262,29 @@ def test_weights_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> 
         model.load(tmp_path / "weights.npz")
 
 
+def test_a_card_tells_what_was_trained_on_and_whose_the_labels_are(tmp_path: Path) -> None:
+    rows = [turn("it still fails", "complaint", session=f"s{i}") for i in range(3)]
+    fitted = train.Trained(model.shipped(), "x", len(rows), 1)
+    card = steps.card_of(fitted, rows, {"ok": rows, "other": [turn("great", "praise")]}, None)
+    assert card["licence"] is None
+    assert card["measured"]["ok"]["n_trained_on"] == 3
+    assert "n_trained_on" not in card["measured"]["other"]
+    text = steps.page(card)
+    assert "**3 of them trained on" in text
+    assert text.count("none of them trained on") == 1
+    assert "licence not stated" in text
+
+
+@pytest.mark.parametrize("name", ["weights.npz", "weights.card.json", "weights.MODEL_CARD.md"])
+def test_files_of_others_are_not_replaced(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "train", lambda turns: pytest.fail("it was fitted"))
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(EvalpipeError, match=f"BAD_ARGUMENT.*{name}"):
+        steps.make_model([], [], tmp_path / "weights.npz")
+    with pytest.raises(EvalpipeError, match="BAD_ARGUMENT"):
+        steps.make_model([], [], tmp_path / "weights")
+
+
 def test_a_set_of_nothing_but_openings_is_refused_before_fitting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
