@@ -77,17 +77,19 @@ def _simulated(replications: int, seed: int) -> pl.DataFrame:
 def summary(rows: pl.DataFrame) -> dict[str, Any]:
     """The run as one object of plain values: counts, and its rows."""
     asked = rows.filter(pl.col("target_lo").is_not_null())
+    other = asked.filter(~pl.col("is_known"))
     return {
         "n_met": int(asked["is_met"].fill_null(value=False).sum()),
-        "n_missed": int((~asked["is_met"]).sum()),
-        "n_open": asked["is_met"].null_count(),
+        "n_missed": int((~other["is_met"]).sum()),
+        "n_open": other["is_met"].null_count(),
+        "n_known": asked.height - other.height,
         "rows": rows.to_dicts(),
     }
 
 
 def exit_code(rows: pl.DataFrame) -> Exit:
-    """What the run comes to; a replay without data is no failure."""
-    asked = rows.filter(pl.col("target_lo").is_not_null() & pl.col("estimate").is_not_null())
+    """What the run comes to; a replay without data is no failure, nor is a limit that is documented."""
+    asked = rows.filter(pl.col("target_lo").is_not_null() & pl.col("estimate").is_not_null() & ~pl.col("is_known"))
     if (~asked["is_met"]).any():
         return Exit.GATE_FAILED
     return Exit.INCONCLUSIVE if asked["is_met"].null_count() else Exit.OK
@@ -104,7 +106,8 @@ def _print(rows: pl.DataFrame) -> None:
                 if note:
                     show.line(f"  {note}")
     found = summary(rows)
-    show.line(f"{found['n_met']} targets met, {found['n_missed']} missed, {found['n_open']} open")
+    known = f", {found['n_known']} known limits" if found["n_known"] else ""
+    show.line(f"{found['n_met']} targets met, {found['n_missed']} missed, {found['n_open']} open{known}")
 
 
 _TITLES = {"grid": "world", "guard": "guard", "replay": "your sessions"}
@@ -113,6 +116,7 @@ _TITLES = {"grid": "world", "guard": "guard", "replay": "your sessions"}
 def _line(row: dict[str, Any]) -> dict[str, object]:
     has = row["estimate"] is not None
     verdict = {True: "met", False: "MISSED", None: "open" if row["target_lo"] is not None else ""}[row["is_met"]]
+    verdict = "known limit" if row["is_known"] else verdict
     return {
         "quantity": row["quantity"],
         "value": f"{row['estimate']:.2%}" if has else "-",

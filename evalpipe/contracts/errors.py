@@ -32,9 +32,9 @@ class Exit(IntEnum):
 #: What each exit code means, as ``--help`` and the documentation print it.
 EXIT_MEANINGS: dict[Exit, str] = {
     Exit.OK: "done, or the gate passed",
-    Exit.GATE_FAILED: "the gate failed",
+    Exit.GATE_FAILED: "the gate failed, or validation missed a target",
     Exit.USAGE: "the command or a setting is wrong, or what it names does not exist",
-    Exit.INCONCLUSIVE: "the gate is inconclusive",
+    Exit.INCONCLUSIVE: "the gate is inconclusive, or validation needs more replications",
     Exit.SOME_SLICES_RED: "some days or rows were refused, and days kept their old version; the others are done",
     Exit.REFUSED: "refused for safety: key, home, mixed or outdated measurement",
     Exit.FAILED: "a step failed, or evalpipe itself",

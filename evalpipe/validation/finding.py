@@ -36,6 +36,7 @@ class Finding:
         replications: Independent repetitions behind it.
         n_trials: Things that were counted in them, such as intervals.
         note: Why there is no number, or what it stands for.
+        limit: Range that is documented where the target is known to be missed.
     """
 
     part: str
@@ -49,6 +50,7 @@ class Finding:
     replications: int
     n_trials: int
     note: str = ""
+    limit: tuple[float, float] | None = None
 
     @property
     def is_met(self) -> bool | None:
@@ -63,6 +65,13 @@ class Finding:
         if low <= self.estimate <= high:
             return True
         return None if self.lo <= high and self.hi >= low else False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the target is not met in the way that is documented, and not by more."""
+        if self.limit is None or self.is_met is True:
+            return False
+        return self.limit[0] <= self.estimate <= self.limit[1]
 
 
 def share(hits: Floats, trials: Floats) -> tuple[float, float, float]:
@@ -115,6 +124,7 @@ def finding_rows(findings: Iterable[Finding], *, seed: int, code_version: str, d
             "target_lo": one.target[0] if one.target else None,
             "target_hi": one.target[1] if one.target else None,
             "is_met": one.is_met,
+            "is_known": one.is_known,
             "replications": one.replications,
             "n_trials": one.n_trials,
             "note": one.note,

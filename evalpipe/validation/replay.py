@@ -22,7 +22,7 @@ from evalpipe.analysis.rows import Basis, net_improvement_rows, pair_rows
 from evalpipe.analysis.score import score_one
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts.tables.analysis import NET_IMPROVEMENT, PAIRS
-from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.model import Criteria, EstimandCriteria
 from evalpipe.validation.finding import Finding, share
 from evalpipe.validation.stream import Advance, stream
 
@@ -112,7 +112,7 @@ def _verdicts(chosen: Replayed, criteria: Criteria, n: int, seed: int, advance: 
     population, rng = chosen.population, stream(seed, SCENARIO)
     # What halves are measured against is each other: a reference that criteria name is not there.
     metrics = tuple(dict.fromkeys(gate.metric for gate in criteria.gates))
-    criteria = replace(criteria, estimand=replace(criteria.estimand, reference="uniform", metrics=metrics, slices=()))
+    criteria = replace(criteria, estimand=_halves(criteria, metrics))
     days = population.sessions["day"]
     first, last = days.min(), days.max()
     stamp = Stamp.of(criteria, as_of=last, window="all", start=first, end=last)  # type: ignore[arg-type]
@@ -136,6 +136,12 @@ def _verdicts(chosen: Replayed, criteria: Criteria, n: int, seed: int, advance: 
         out.append([verdict[gate.name] for gate in criteria.gates])
         advance(1)
     return out
+
+
+def _halves(criteria: Criteria, metrics: tuple[str, ...]) -> EstimandCriteria:
+    """The estimand of halves: ranks are not read, so that few draws do."""
+    changes = {"metrics": metrics, "slices": (), "reference": "uniform", "simultaneous_draws": 1_000}
+    return replace(criteria.estimand, **changes)
 
 
 def _counted(verdicts: Sequence[Sequence[str]], criteria: Criteria, chosen: Replayed) -> list[Finding]:

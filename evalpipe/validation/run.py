@@ -113,7 +113,17 @@ def _strata(scenario: Scenario, draws: Draws, at: int) -> tuple[Codes, Codes]:
 
 def _finding(scenario: Scenario, measure: Measure, hits: NDArray[np.float64], trials: NDArray[np.float64]) -> Finding:
     estimate, lo, hi = share(hits, trials)
+    n, limit = int(trials.sum()), dict(scenario.limits).get(measure.name)
     return Finding(
-        "grid", scenario.name, measure.name, measure.question, estimate, lo, hi, measure.target, len(hits),
-        int(trials.sum()),
-    )  # fmt: skip
+        "grid",
+        scenario.name,
+        measure.name,
+        measure.question,
+        estimate,
+        lo,
+        hi,
+        measure.target,
+        len(hits),
+        n,
+        limit=limit,
+    )

@@ -42,7 +42,8 @@ class Scenario:
         design: Design that the analysis is told; it decides the randomization test.
         effort: Replications, as a share of those asked for: a replication of 30 versions counts 30
             intervals and takes as long as ten others.
-        strata: ``work``: kinds of work. ``work_epoch``: with routing epochs. ``none``: one stratum.
+        strata: ``work``: kinds of work. ``work_epoch``: with routing epochs.
+        limits: Quantities that are known to miss their target here, and the range that is documented.
     """
 
     name: str
@@ -51,20 +52,28 @@ class Scenario:
     design: str = "observational"
     effort: float = 1.0
     strata: str = "work"
+    limits: tuple[tuple[str, tuple[float, float]], ...] = ()
 
     def replications(self, asked: int) -> int:
         """Replications of this scenario, at least 2."""
         return max(2, round(asked * self.effort))
 
 
-def _pair(name: str, world: World, design: str, effort: float = 1.0) -> tuple[Scenario, Scenario]:
+#: Where users keep a version and a few have much of its traffic, what holds for all versions at once errs
+#: more often than it says. The stricter degrees of freedom that gates use would make it err far less often
+#: than it says, and establish few orders (docs/validation.md).
+_FEW_CARRY_MUCH = (("simultaneous_coverage", (0.9, 1.0)), ("any_false_order", (0.0, 0.09)))
+
+
+def _pair(name: str, world: World, design: str) -> tuple[Scenario, Scenario]:
     """A scenario without effects, in which tests are counted, and the same with effects."""
     with_effects = (COVERAGE, SIMULTANEOUS, RANKS)
     null = (COVERAGE, SIMULTANEOUS, FALSE_ORDER, TYPE_1)
     changed = replace(world, effects=_EFFECTS)
+    limits = _FEW_CARRY_MUCH if world.is_sticky else ()
     return (
-        Scenario(f"{name}, no effects", world, null, design, effort),
-        Scenario(f"{name}, effects", changed, with_effects, effort=effort),
+        Scenario(f"{name}, no effects", world, null, design, limits=limits),
+        Scenario(f"{name}, effects", changed, with_effects, limits=limits),
     )
 
 
@@ -99,7 +108,7 @@ _WORSE = (-GATE_MARGIN / 2, GATE_MARGIN / 2)
 SCENARIOS: tuple[Scenario, ...] = (
     *_pair("single sessions", _IID, "randomized_session"),
     *_pair("users with many sessions", _USERS, "randomized_session"),
-    Scenario("users suited by a version, no effects", _TASTES, (COVERAGE, SIMULTANEOUS, FALSE_ORDER), effort=1.0),
+    Scenario("users suited by a version, no effects", _TASTES, (COVERAGE, SIMULTANEOUS, FALSE_ORDER)),
     *_pair("sticky users", _STICKY, "randomized_user"),
     *_pair("routing follows the work", _ROUTED, "randomized_session"),
     *_pair("400 sessions, rare strata", World(400, 150, _NULL, user_part=0.1, **_RARE), "randomized_session"),

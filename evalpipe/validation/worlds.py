@@ -17,7 +17,7 @@ from evalpipe.inference import Sample
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
-#: A user's activity follows a Pareto law of this shape, and none has more of the sessions than this.
+#: A user's activity follows a Pareto law of this shape, cut at this share of all activity.
 ACTIVITY_SHAPE = 1.2
 LARGEST_USER = 0.03
 

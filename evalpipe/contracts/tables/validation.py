@@ -26,6 +26,7 @@ VALIDATION = Table(
         Column("target_lo", F64, "Lowest value that meets the target; null where the number is shown for contrast."),
         Column("target_hi", F64, "Highest value that meets it."),
         Column("is_met", B, "Whether the estimate lies in the target; null where nothing is asked, there is no number, or it lies outside and its Monte-Carlo interval reaches in."),
+        Column("is_known", B, "Whether the target is missed, or nearly so, in a way that the documentation states, and not by more.", nullable=False),
         Column("replications", I32, "Independent repetitions.", nullable=False, low=0),
         Column("n_trials", I64, "What was counted in them.", nullable=False, low=0),
         Column("note", S, "Why there is no number, or what it stands for; empty otherwise.", nullable=False),
