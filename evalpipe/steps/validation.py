@@ -76,7 +76,7 @@ def make_validation(context: Context, replications: int, seed: int) -> pl.DataFr
     """
     require_replications(replications)
     bar = sink()
-    outcomes, data = _newest_outcomes(context)
+    outcomes, data = newest_outcomes(context)
     found = _simulated(replications, seed, bar)
     bar.start("replay", validation.n_replays(replications, outcomes.height), "replays")
     found += validation.replay(outcomes, context.criteria, replications, seed, lambda n: bar.advance("replay", n))
@@ -94,7 +94,7 @@ def _simulated(replications: int, seed: int, bar: ProgressSink) -> list[validati
     return found
 
 
-def _newest_outcomes(context: Context) -> tuple[pl.DataFrame, str]:
+def newest_outcomes(context: Context) -> tuple[pl.DataFrame, str]:
     """Outcomes in the window of the newest analysis and their digest; none where nothing is analysed."""
     manifests: Sequence[Manifest] = ()
     newest = latest(context)

@@ -27,7 +27,7 @@ def test_a_run_is_published_and_replaced(tmp_path: Path, monkeypatch: pytest.Mon
     assert first["seed"].unique().to_list() == [1]
     assert first.filter(part="replay")["note"].to_list() == ["no settled session has a version"]
     outcomes = outcome_rows(["m-1"] * 90, np.arange(90) % 2 == 0, "m")
-    monkeypatch.setattr(validation, "_newest_outcomes", lambda _: (outcomes, "digest"))
+    monkeypatch.setattr(validation, "newest_outcomes", lambda _: (outcomes, "digest"))
     with opened(settings) as context:
         make_validation(context, 20, 2)
         publish(context)
