@@ -18,8 +18,9 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables.validation import VALIDATION
 from evalpipe.steps import kept
 from evalpipe.steps.analysis import latest, open_window, require_one_key
-from evalpipe.steps.context import LOGIC, Context
+from evalpipe.steps.context import Context
 from evalpipe.steps.progress import ProgressSink, sink
+from evalpipe.steps.versions import LOGIC
 from evalpipe.store.files import write_atomically
 from evalpipe.store.lake import Lake
 from evalpipe.store.manifest import Manifest, digest_of
@@ -45,8 +46,8 @@ def require_replications(n: int) -> int:
 
 
 def code_version() -> str:
-    """What was validated: the version of evalpipe, its estimates and the scenarios."""
-    return f"{__version__}+{LOGIC['analysis']}.{validation.VERSION}"
+    """What was validated: the version of evalpipe, its outcomes and estimates, and the scenarios."""
+    return f"{__version__}+{LOGIC['outcomes']}.{LOGIC['analysis']}.{validation.VERSION}"
 
 
 def simulate(replications: int, seed: int) -> pl.DataFrame:

@@ -112,7 +112,7 @@ def finding_rows(findings: Iterable[Finding], *, seed: int, code_version: str, d
         code_version: Version of the estimates that were validated.
         data: Digest of the sessions that were replayed; empty without any.
     """
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "part": one.part,
             "scenario": one.scenario,

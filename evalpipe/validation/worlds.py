@@ -157,8 +157,8 @@ def _choose(shares: Floats, uniform: Floats, row: NDArray[np.integer]) -> Codes:
     edges[:, -1] = 1.0
     edges += np.arange(n_rows)[:, None]
     found = np.searchsorted(edges.ravel(), uniform + row, side="right") - np.asarray(row) * n_codes
-    return np.clip(found, 0, n_codes - 1).astype(np.int32)
+    return np.asarray(np.clip(found, 0, n_codes - 1), dtype=np.int32)
 
 
 def _signs(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    return rng.integers(0, 2, shape) * 2.0 - 1.0
+    return np.asarray(rng.integers(0, 2, shape) * 2.0 - 1.0, dtype=np.float64)
