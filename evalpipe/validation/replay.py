@@ -140,8 +140,7 @@ def _verdicts(chosen: Replayed, criteria: Criteria, n: int, seed: int, advance: 
 
 def _halves(criteria: Criteria, metrics: tuple[str, ...]) -> EstimandCriteria:
     """The estimand of halves: ranks are not read, so that few draws do."""
-    changes = {"metrics": metrics, "slices": (), "reference": "uniform", "simultaneous_draws": 1_000}
-    return replace(criteria.estimand, **changes)
+    return replace(criteria.estimand, reference="uniform", metrics=metrics, slices=(), simultaneous_draws=1_000)
 
 
 def _counted(verdicts: Sequence[Sequence[str]], criteria: Criteria, chosen: Replayed) -> list[Finding]:

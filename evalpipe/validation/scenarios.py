@@ -26,10 +26,14 @@ _NULL = (0.0, 0.0, 0.0, 0.0)
 _EFFECTS = (0.06, 0.02, -0.02, -0.06)
 #: Two people in three kinds of work: sessions of a user correlate by 0.29.
 _ALIKE = 0.27
-_RARE = {
-    "strata": (0.50, 0.25, 0.12, 0.06, 0.04, 0.03),
-    "offsets": (-0.06, -0.02, 0.0, 0.02, 0.04, 0.06),
-}
+_RARE = World(
+    400,
+    150,
+    _NULL,
+    strata=(0.50, 0.25, 0.12, 0.06, 0.04, 0.03),
+    offsets=(-0.06, -0.02, 0.0, 0.02, 0.04, 0.06),
+    user_part=0.1,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("users suited by a version, no effects", _TASTES, (COVERAGE, SIMULTANEOUS, FALSE_ORDER)),
     *_pair("sticky users", _STICKY, "randomized_user"),
     *_pair("routing follows the work", _ROUTED, "randomized_session"),
-    *_pair("400 sessions, rare strata", World(400, 150, _NULL, user_part=0.1, **_RARE), "randomized_session"),
+    *_pair("400 sessions, rare strata", _RARE, "randomized_session"),
     *_pair("400 sessions, sticky users", World(400, 150, _NULL, user_part=_ALIKE, is_sticky=True), "randomized_user"),
     Scenario("30 versions, effects", _many(is_sticky=False), (COVERAGE, SIMULTANEOUS, RANKS), effort=0.2),
     Scenario("30 versions, sticky users, effects", _many(is_sticky=True), (COVERAGE, SIMULTANEOUS, RANKS), effort=0.2),

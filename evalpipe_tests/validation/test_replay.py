@@ -36,7 +36,7 @@ def criteria() -> Criteria:
 
 
 def test_halves_of_one_version_are_judged_by_the_gates(criteria: Criteria) -> None:
-    outcomes, done = rows(criteria), []
+    outcomes, done = rows(criteria), list[int]()
     found = replay(outcomes, criteria, 80, 1, done.append)
     assert [one.quantity for one in found] == [
         "false_fail, outcome_no_worse", "inconclusive, outcome_no_worse",
@@ -61,7 +61,8 @@ def test_a_gate_that_fails_at_random_is_seen(criteria: Criteria, monkeypatch: py
 
     def careless(*args: Any) -> pl.DataFrame:
         verdict = "fail" if next(calls) % 4 == 0 else "pass"
-        return real(*args).with_columns(verdict=pl.lit(verdict))
+        decided: pl.DataFrame = real(*args)
+        return decided.with_columns(verdict=pl.lit(verdict))
 
     monkeypatch.setattr(module, "decide_gates", careless)
     found = {one.quantity: one for one in replay(rows(criteria), criteria, 160, 1)}
