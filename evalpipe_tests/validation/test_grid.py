@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,3 +194,9 @@ def test_a_known_limit_is_known_only_as_far_as_it_is_documented(estimate: float,
     )
     assert found.is_known is known
     assert found.is_met is (estimate <= 0.065)
+
+
+def test_the_page_shows_every_scenario() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "validation.md").read_text("utf-8")
+    for scenario in SCENARIOS:
+        assert f"| {scenario.name.removeprefix('gate, ')} |" in page
