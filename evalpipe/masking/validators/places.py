@@ -11,7 +11,7 @@ import binascii
 import re
 
 from evalpipe.masking.validators.base import Facts, Found, text
-from evalpipe.masking.validators.keyvalue import is_metadata, is_mixed, is_placeholder, is_random, words_of
+from evalpipe.masking.validators.values import is_metadata, is_mixed, is_placeholder, is_random, words_of
 
 _LINE_BYTES = 400
 _KEY_TAIL = re.compile(rb"[A-Za-z0-9_.\-]{1,64}\Z")
