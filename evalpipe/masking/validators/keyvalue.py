@@ -17,6 +17,8 @@ from evalpipe.masking.validators.values import (
     is_environment,
     is_metadata,
     is_mixed,
+    is_native,
+    is_pass_phrase,
     is_placeholder,
     is_random,
     words_of,
@@ -28,7 +30,10 @@ _LEAD = re.compile(rb"[=:>~]{0,2}[ \t]{0,16}(?:[rbfuRBFU]{1,2}(?=[\"']))?([\\\"'
 _BARE = re.compile(rb"[^\s\"'`,;&<>()\[\]{}|\\]{1,400}")
 #: What may stand behind ``&`` or ``;``, and that it is an entity or the next pair rather than more of the value.
 _MORE = re.compile(rb"[&;]([^\s\"'`,;&<>()\[\]{}|\\=]{1,400})")
+#: A value that a shell makes up: $(echo x), `printf x`.
+_ECHOED = re.compile(rb"[\"']?(?:\$\(|`)(?:echo|printf)(?: -[neE]{1,3})? [\"']?([^\s\"'$`)|<>\\]{4,200})")
 _ENTITY = re.compile(rb"&(?:amp|quot|lt|gt|apos|nbsp|#[0-9]{1,6});")
+_UNSPACED = re.compile(rb"[^\s\"'`]{1,400}")
 #: Words before "token" that say what it opens; a bare "token" may also be a page or a unit of text.
 _GRANTS = frozenset({"access", "auth", "refresh", "id", "session", "bearer", "api", "oauth"})
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]*)*\Z")
@@ -50,19 +55,29 @@ def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """Value of a password-like key whose separator ends at ``end``."""
     place = _place(v, end, facts)
     if place is None:
-        return None
+        return _echoed(v, end, facts)
     key, start, stop, quoted = place
     value = v[start:stop]
+    if value.startswith(b"$("):
+        return _echoed(v, end, facts)
     if key == "PASS" and not quoted and (_TESTED.match(value) or v[max(0, end - 9) : end] == b"--- PASS:"):
         return None
     more = stop if quoted else _with_separators(v, stop)
-    if len(value) >= 3 and not is_placeholder(value, facts) and _is_password(value, key, v, end, quoted=quoted):
+    if len(value) >= 3 and not is_placeholder(value, facts) and _is_password(value, key, v, end, facts, quoted=quoted):
         return [(start, more, "")]
     # In a file of variables all up to the next space is the value: p&ssw0rd1.
     is_variable = more > stop and v[end - 1 : end] == b"=" and is_environment(key)
     if is_variable and not is_placeholder(v[start:more], facts) and is_mixed(v[start:more]):
         return [(start, more, "")]
     return None
+
+
+def _echoed(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """What a shell echoes into the value of a key whose separator ends at ``end``: ``PASSWORD=$(echo x)``."""
+    found = _ECHOED.match(v, end)
+    if found is None or is_placeholder(found.group(1), facts):
+        return None
+    return [(found.start(1), found.end(1), "")]
 
 
 def _with_separators(v: bytes, stop: int) -> int:
@@ -79,13 +94,16 @@ def _with_separators(v: bytes, stop: int) -> int:
     return stop
 
 
-def _is_password(value: bytes, key: str, v: bytes, end: int, *, quoted: bool) -> bool:
+def _is_password(value: bytes, key: str, v: bytes, end: int, facts: Facts, *, quoted: bool) -> bool:
     has_digit, has_letter = bool(DIGIT.search(value)), bool(LETTER.search(value))
     if not has_letter:
         return len(value) >= 4 and not value.isspace()
     if b" " in value:
         # A sentence is a label or a hint; two words with a digit may be a pass phrase.
-        return quoted and has_digit and value.count(b" ") <= 3 and not value.endswith((b".", b":", b"?"))
+        is_short = has_digit and value.count(b" ") <= 3 and not value.endswith((b".", b":", b"?"))
+        return quoted and (is_short or is_pass_phrase(value, facts))
+    if not value.isascii() and not is_native(value):
+        return False
     if quoted:
         return len(value) >= 6 or has_digit
     if _IDENTIFIER.match(value):
@@ -100,14 +118,17 @@ def kv_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """Value of a key that names a token, key, secret or PIN and whose separator ends at ``end``."""
     place = _place(v, end, facts)
     if place is None:
-        return None
+        return _echoed(v, end, facts)
     key, start, stop, quoted = place
     value = v[start:stop]
     words = words_of(key)
     if words and words[-1] == "pin":
         return [(start, stop, "")] if value.isdigit() and 4 <= len(value) <= 8 else None
     if len(value) < 6 or is_placeholder(value, facts):
-        return None
+        return _echoed(v, end, facts)
+    # A token of digits alone is a number of something, unless a document's own key names it: "token": 12345678.
+    if key.endswith("token") and value.isdigit() and len(value) >= 8 and v[end - 2 : end] == b'":':
+        return [(start, stop, "")]
     if not quoted and words[-1:] == ["token"] and _is_grant(value, words, v[end - 2 - len(key.encode()) : end]):
         return [(start, stop, "")]
     return [(start, stop, "")] if _is_secret(value, key, words, quoted=quoted) else None
@@ -189,9 +210,18 @@ def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | Non
         stop = _closing(v, start, quotes[:1])
         return None if stop is None else (key, start, stop, True)
     bare = _BARE.match(v, start)
-    if bare is None or v[bare.end() : bare.end() + 1] in (b"(", b"[", b"{"):
+    if bare is None:
         return None
     stop = bare.end()
+    if v[stop : stop + 1] in (b"(", b"[", b"{"):
+        # A call, unless in a file of variables something stands before the bracket that no name looks like.
+        if sep != 0x3D or start != end or not is_environment(key) or _IDENTIFIER.match(bare.group()):
+            return None
+        whole = _UNSPACED.match(v, start)
+        stop = whole.end() if whole else stop
+    # The credentials of a URL end before its host.
+    if v[max(0, end - 120) : end - 1 - len(key.encode())].endswith(b"://") and b"@" in v[start:stop]:
+        stop = v.index(b"@", start)
     while stop > start and v[stop - 1] in b".:!?":
         stop -= 1
     return key, start, stop, False

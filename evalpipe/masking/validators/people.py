@@ -13,13 +13,18 @@ from evalpipe.masking.validators.base import WORD, Facts, Found, align_right, te
 _LOCAL = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 #: Second and lead bytes of Latin letters with marks (U+00C0 to U+024F); CJK bytes begin at E3.
 _LATIN = re.compile(rb"(?:[A-Za-z0-9._%+\-]|[\xc3-\xc9][\x80-\xbf]){1,64}\Z")
-_LABEL = rb"[A-Za-z0-9](?:(?:[A-Za-z0-9-]|[\xc3-\xc9][\x80-\xbf]){0,62}[A-Za-z0-9])?"
+#: Letters of two bytes: Latin, Greek, Cyrillic, Hebrew, Arabic. Longer ones may be words that touch an address.
+_TWO = rb"[\xc3-\xdb][\x80-\xbf]"
+_ANY_LOCAL = re.compile(rb"(?:[A-Za-z0-9._%+\-]|" + _TWO + rb"){1,64}\Z")
+_LABEL = rb"(?:[A-Za-z0-9]|" + _TWO + rb")(?:(?:[A-Za-z0-9-]|" + _TWO + rb"){0,62}(?:[A-Za-z0-9]|" + _TWO + rb"))?"
 _DOMAIN = re.compile(_LABEL + rb"(?:\." + _LABEL + rb"){1,8}")
 _ESCAPE = re.compile(rb"u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf]")
 _EXTENSION = re.compile(
     r"\.(?:tsx?|jsx?|py|md|html?|css|json|ya?ml|toml|txt|png|jpe?g|svg|go|rs|java|rb|php|sh|zip|gz|log|csv|vue)\Z"
 )
 _PATH_BEFORE = re.compile(rb"[^\s\"'`<>|(,;=\[]{0,160}\Z")
+#: A disk of a Mac, whose name may hold spaces.
+_VOLUME = re.compile(rb"/Volumes/[^\n\"'<>|/]{1,64}\Z")
 _CUT = re.compile('[，。、；：！？（）()"“”「」|\n\t]|[,;:!?]|\\.(?:\\s|$)')
 _CJK_END = re.compile(r"(?:と申します|と言います|といいます|です|입니다|이라고|라고|님|先生|女士|小姐|同学)")
 _ENTITY_JUNK = re.compile(r"[\d_@#/\\{}\[\]<>=+*^~`$%&]")
@@ -44,10 +49,10 @@ def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
             latin = _LATIN.search(chunk)
             start = at - len(latin.group()) if latin else start
     else:
-        latin = _LATIN.search(chunk)
-        if latin is None:
+        letters = _ANY_LOCAL.search(chunk)
+        if letters is None:
             return None
-        start = at - len(latin.group())
+        start = at - len(letters.group())
     start = _off_escape(v, start, at)
     domain = _DOMAIN.match(v, at + 1)
     if domain is None or start >= at:
@@ -86,7 +91,10 @@ def _domain_fits(domain: bytes, facts: Facts) -> bool:
 
 def _is_userinfo(v: bytes, start: int) -> bool:
     scheme = v.rfind(b"://", max(0, start - 100), start)
-    return scheme >= 0 and v[start - 1 : start] in (b":", b"/") and not re.search(rb"[\s\"'<>]", v[scheme:start])
+    if scheme < 0 or re.search(rb"[\s\"'<>]", v[scheme:start]):
+        return False
+    # A sign in a password looks like the beginning of an address: ://user:pa!ss@host.
+    return v[start - 1 : start] in (b":", b"/") or not re.search(rb"[/?#&=]", v[scheme + 3 : start])
 
 
 def home_user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -107,6 +115,8 @@ def home_user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 def _is_home_root(v: bytes, start: int) -> bool:
     anchor = max(v.rfind(b"/home/", max(0, start - 12), start), v.rfind(b"/Users/", max(0, start - 12), start))
     if anchor <= 0 or v[anchor - 1] not in WORD:
+        return True
+    if _VOLUME.search(v, max(0, anchor - 100), anchor):
         return True
     found = _PATH_BEFORE.search(v, max(0, anchor - 160), anchor)
     before = found.group() if found else b""
@@ -176,25 +186,32 @@ def place(v: bytes, start: int, end: int, name: str) -> Found:
     return inside, inside + len(name.encode()), " ".join(name.casefold().split())
 
 
+def _behind(v: bytes, start: int, name: str) -> bytes:
+    """The three bytes behind a name that stands somewhere from ``start`` on."""
+    end = v.find(name.encode(), start, start + 400) + len(name.encode())
+    return v[end : end + 3]
+
+
 def _is_asian(name: str) -> bool:
     return _ASIAN.search(name) is not None
 
 
-def _capitals(name: str, facts: Facts) -> list[str]:
-    """Leading title-case words of a text, name particles included."""
-    out: list[str] = []
+def _capitals(name: str, facts: Facts) -> str:
+    """The leading title-case words of a text as they stand there, name particles included."""
     particles, not_names = facts.words["name_particles"], facts.words["not_names"]
-    for word in name.split(" "):
+    end = at = 0
+    for word in name.split():
+        at = name.index(word, at)
         bare = word.rstrip(".,")
         if not _UPPER_WORD.fullmatch(word):
             break
         is_name = bare[:1].isupper() and bare.lower() not in not_names
-        if not is_name and not (out and bare.lower() in particles):
+        if not is_name and not (at and bare.lower() in particles):
             break
-        out.append(word)
-    while out and out[-1].lower() in particles:
-        out.pop()
-    return out
+        at += len(word)
+        if word.lower() not in particles:
+            end = at
+    return name[:end]
 
 
 def person(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -204,11 +221,14 @@ def person(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         return None
     if _is_asian(name):
         name = _CJK_END.split(name)[0]
+        # The next label of a record is no part of the name before it: two words, then a colon.
+        if " " in name and re.match(rb":|\xef\xbc\x9a", _behind(v, start, name)):
+            name = name.rpartition(" ")[0]
         return place(v, start, end, name) if 2 <= len(name) <= 8 and is_asian_name(name, facts) else None
-    words = _capitals(name, facts)
-    if not 2 <= len(words) <= 5 or len(words) != len(name.split()) or words[0].lower() in facts.words["not_people"]:
+    words = name.split()
+    if not 2 <= len(words) <= 5 or _capitals(name, facts) != name or words[0].lower() in facts.words["not_people"]:
         return None
-    return place(v, start, end, name)
+    return None if words[-1].lower() in facts.words["name_ends_not"] else place(v, start, end, name)
 
 
 def person_loose(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -227,10 +247,10 @@ def person_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if _is_asian(raw):
         name = _CJK_END.split(raw.split(" ")[0])[0]
         return place(v, start, end, name) if 2 <= len(name) <= 4 and is_asian_name(name, facts) else None
-    words = _capitals(raw, facts)
-    if not 2 <= len(words) <= 5:
+    name = _capitals(raw, facts)
+    if not 2 <= len(name.split()) <= 5 or name.split()[-1].lower() in facts.words["name_ends_not"]:
         return None
-    return place(v, start, end, " ".join(words))
+    return place(v, start, end, name)
 
 
 def is_asian_name(name: str, facts: Facts) -> bool:
@@ -254,7 +274,7 @@ def address(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         return None
     if _is_asian(raw) and not _ASIAN_PLACE.search(raw):
         return None
-    if not _is_asian(raw) and (len(raw.split()) < 3 or not re.search(r"[^\W\d_]{3}", raw)):
+    if not _is_asian(raw) and (len(raw.split()) < 3 or not re.search(r"[^\W\d_]{3}|[^\x00-\u02ff]{3}", raw)):
         return None
     if len(raw) < 8 or re.search(r"[=(){}]", raw):
         return None

@@ -10,6 +10,7 @@ import base64
 import re
 
 from evalpipe.masking.validators.base import Facts, Found, is_repetitive, text, touches_right
+from evalpipe.masking.validators.values import has_random_cases
 
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9/+=_\-.])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_\-])")
 _PEM_BODY = re.compile(rb"[A-Za-z0-9+/=\s\\:,.\-]{0,16384}")
@@ -51,9 +52,10 @@ def token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 def vendor(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A token of a family whose prefix could be the beginning of a name: its body holds digits."""
     found = token(v, start, end, facts)
-    if found is None or sum(c in b"0123456789" for c in v[start + 5 : found[1]]) < 2:
+    if found is None:
         return None
-    return found
+    body = v[start + 5 : found[1]]
+    return found if sum(c in b"0123456789" for c in body) >= 2 or has_random_cases(body) else None
 
 
 def aws_pair(v: bytes, end: int, facts: Facts) -> list[Found] | None:
