@@ -22,6 +22,8 @@ _ESCAPE = re.compile(rb"u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf]")
 _EXTENSION = re.compile(
     r"\.(?:tsx?|jsx?|py|md|html?|css|json|ya?ml|toml|txt|png|jpe?g|svg|go|rs|java|rb|php|sh|zip|gz|log|csv|vue)\Z"
 )
+#: Top-level domains below which names of one letter exist.
+_SHORT_DOMAINS = frozenset({"com", "org", "io", "co", "cn", "de"})
 _PATH_BEFORE = re.compile(rb"[^\s\"'`<>|(,;=\[]{0,160}\Z")
 #: A disk of a Mac, whose name may hold spaces.
 _VOLUME = re.compile(rb"/Volumes/[^\n\"'<>|/]{1,64}\Z")
@@ -29,7 +31,9 @@ _CUT = re.compile('[，。、；：！？（）()"“”「」|\n\t]|[,;:!?]|\\.
 _CJK_END = re.compile(r"(?:と申します|と言います|といいます|です|입니다|이라고|라고|님|先生|女士|小姐|同学)")
 _ENTITY_JUNK = re.compile(r"[\d_@#/\\{}\[\]<>=+*^~`$%&]")
 _NO_ADDRESS = re.compile(
-    r"0x|https?:|/|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}|(?:version|line) \d|[\w-]+\.[\w-]+\.[a-z]{2}"
+    r"0x|https?:|/|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}|"
+    r"(?:version|line|section|chapter|step|page|part|phase|queue|port|column|release) \d|"
+    r"[\w-]+\.[\w-]+\.[a-z]{2}"
 )
 _ASIAN = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
 #: One of these stands in any Chinese, Japanese or Korean address: city, street, number, floor.
@@ -86,7 +90,8 @@ def _domain_fits(domain: bytes, facts: Facts) -> bool:
     top = labels[-1]
     if not top.isalpha() or not (len(top) == 2 or top in facts.words["generic_tlds"]):
         return False
-    return len(labels[-2]) >= 2 and not (len(top) == 2 and _EXTENSION.match("." + top))
+    is_short = len(labels[-2]) < 2 and (top not in _SHORT_DOMAINS or not labels[-2].isalpha())
+    return not is_short and not (len(top) == 2 and _EXTENSION.match("." + top))
 
 
 def _is_userinfo(v: bytes, start: int) -> bool:
@@ -133,7 +138,8 @@ def user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     name = text(value).lower()
     if len(name) < 2 or any(name in facts.words[stop] for stop in _NO_LOGIN):
         return None
-    if v[end : end + 1] in (b"(", b"$", b"{") or _EXTENSION.search(name):
+    # A call or a variable; "opened for user x(uid=1003)" names an account.
+    if (v[end : end + 1] in (b"(", b"$", b"{") and v[end : end + 5] != b"(uid=") or _EXTENSION.search(name):
         return None
     return start, end, name
 
@@ -269,7 +275,7 @@ def is_asian_name(name: str, facts: Facts) -> bool:
 def address(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A postal address behind its cue: a digit, and words or Asian characters enough."""
     raw = text(v[start : align_right(v, end)]).replace("�", "")
-    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|(?<=\w{4})\. ", raw)[0].rstrip(" ,.")
+    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|(?<=\w{4})(?<!str)\. ", raw)[0].rstrip(" ,.")
     if not _ADDRESS_DIGIT.search(raw) or _NO_ADDRESS.match(raw) or "@" in raw:
         return None
     if _is_asian(raw) and not _ASIAN_PLACE.search(raw):
