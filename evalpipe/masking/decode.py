@@ -23,6 +23,8 @@ _HIDDEN = re.compile(
     rb"|(?<=\xd9)([\xa0-\xa9])|(?<=\xdb)([\xb0-\xb9])|(?<=\xe0)\xa5([\xa6-\xaf]))"
 )
 #: What escapes stand for, as far as they were met; there are no more than a few thousand in any language.
+_ESCAPES_FLOOR = 65_536
+_BYTES_PER_ESCAPE = 32
 _KNOWN_ESCAPES = 65_536
 _UNKNOWN = b"not met yet"
 _KNOWN: dict[bytes, bytes | None] = {}
@@ -60,6 +62,10 @@ def json_view(raw: bytes) -> bytes:
     return view.replace(b"\0\0", b"\\\\")
 
 
+class TooManyEscapesError(Exception):
+    """A text hides so many characters that a second view costs more than its bytes may."""
+
+
 @dataclass(frozen=True, slots=True)
 class DecodedView:
     """A decoded text with a map of its offsets back to the original."""
@@ -89,7 +95,12 @@ def decoded_view(raw: bytes) -> DecodedView | None:
 
     Returns:
         The view, or ``None`` if there is nothing to undo.
+
+    Raises:
+        TooManyEscapesError: Beyond some 400 KB of nothing but escapes; an answer in Chinese or Russian that a tool
+            escaped whole is far below.
     """
+    budget = _ESCAPES_FLOOR + len(raw) // _BYTES_PER_ESCAPE
     pieces: list[bytes] = []
     starts: list[int] = []
     segments: list[tuple[int, int, bool]] = []
@@ -116,6 +127,8 @@ def decoded_view(raw: bytes) -> DecodedView | None:
             segments.append((start, end, False))
             length += len(plain)
         at = end
+        if len(starts) > budget:
+            raise TooManyEscapesError
     if at == 0:
         return None
     if at < len(raw):

@@ -46,6 +46,14 @@ PSEUDONYM = rb"<[A-Z_]{3,30}:[a-p]{4}:[a-p]{20}>"
 ANY_PSEUDONYM = re.compile(PSEUDONYM)
 
 
+_TOKENS_FLOOR, _BYTES_PER_TOKEN = 4_000, 64
+
+
+def too_many_pseudonyms(raw: bytes) -> bool:
+    """Whether a text consists of pseudonyms: comparing each costs more than its bytes may."""
+    return len(ANY_PSEUDONYM.findall(raw)) > _TOKENS_FLOOR + len(raw) // _BYTES_PER_TOKEN
+
+
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """One distinct anchor expression."""

@@ -58,7 +58,7 @@ def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return _echoed(v, end, facts)
     key, start, stop, quoted = place
     value = v[start:stop]
-    if value.startswith(b"$("):
+    if value.startswith((b"$(", b"echo ", b"printf ")):
         return _echoed(v, end, facts)
     if key == "PASS" and not quoted and (_TESTED.match(value) or v[max(0, end - 9) : end] == b"--- PASS:"):
         return None
@@ -124,7 +124,7 @@ def kv_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     words = words_of(key)
     if words and words[-1] == "pin":
         return [(start, stop, "")] if value.isdigit() and 4 <= len(value) <= 8 else None
-    if len(value) < 6 or is_placeholder(value, facts):
+    if len(value) < 6 or is_placeholder(value, facts) or value.startswith((b"echo ", b"printf ")):
         return _echoed(v, end, facts)
     # A token of digits alone is a number of something, unless a document's own key names it: "token": 12345678.
     if key.endswith("token") and value.isdigit() and len(value) >= 8 and v[end - 2 : end] == b'":':

@@ -62,7 +62,8 @@ def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     if domain is None or start >= at:
         return None
     local, stop = text(v[start:at]).lower(), domain.end()
-    if local in facts.words["role_mailboxes"] or not _domain_fits(domain.group(), facts):
+    is_bracketed = v[start - 1 : start] == b"<" and v[stop : stop + 1] == b">"
+    if local in facts.words["role_mailboxes"] or not _domain_fits(domain.group(), facts, is_bracketed=is_bracketed):
         return None
     if v[stop : stop + 1] == b"(" or (v[stop : stop + 1] in (b".", b"_") and v[stop + 1 : stop + 2].isalnum()):
         return None
@@ -85,12 +86,13 @@ def _off_escape(v: bytes, start: int, at: int) -> int:
     return start
 
 
-def _domain_fits(domain: bytes, facts: Facts) -> bool:
+def _domain_fits(domain: bytes, facts: Facts, *, is_bracketed: bool) -> bool:
     labels = domain.decode().lower().split(".")
     top = labels[-1]
     if not top.isalpha() or not (len(top) == 2 or top in facts.words["generic_tlds"]):
         return False
-    is_short = len(labels[-2]) < 2 and (top not in _SHORT_DOMAINS or not labels[-2].isalpha())
+    is_odd = top not in _SHORT_DOMAINS and not is_bracketed
+    is_short = len(labels[-2]) < 2 and (is_odd or not labels[-2].isalpha())
     return not is_short and not (len(top) == 2 and _EXTENSION.match("." + top))
 
 

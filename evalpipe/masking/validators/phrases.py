@@ -27,6 +27,11 @@ _NAMES_CODE = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(rb"[A-Za-z_]+[0-9]{1,3}\Z")
+#: Words that make a sentence about passwords one about their properties.
+_PROPERTY = re.compile(
+    rb"strength|policy|length|rules?\b|hash|algorithm|hint|field|column|st\xc3\xa4rke|fuerza|for\xc3\xa7a|regex|reset|link",
+    re.IGNORECASE,
+)
 _PAIRED = re.compile(rb" ?[/:|+] ?[\"'`]?([!-~]{6,120})")
 _NAME_BEFORE = re.compile(r"(?:\A|[\n\t\r,;:=(\[|>\"'`])[ ]{0,12}([^\n\t\r,;:=(\[|>\"'`<]{3,60})\Z")
 
@@ -72,6 +77,8 @@ def login_pair(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 
 def phrase_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A password in a sentence, some words behind its cue, in ASCII or not."""
+    if _PROPERTY.search(v, max(0, start - 64), start):
+        return None
     return prose_secret(v, start, end, facts) or native_secret(v, start, end, facts)
 
 
