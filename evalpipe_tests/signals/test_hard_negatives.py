@@ -85,7 +85,11 @@ def test_no_feedback(agent: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["do not use a library for this, and never write to the disk", "不要用任何库，别写磁盘", "não use biblioteca nenhuma"],
+    [
+        "do not use a library for this, and never write to the disk",
+        "不要用任何库，别写磁盘",
+        "não use biblioteca nenhuma",
+    ],
 )
 def test_a_negative_constraint_of_the_first_turn_corrects_nobody(said: str) -> None:
     assert extract(Talk().user(said).agent(DONE_EN)).semantic.is_empty()
