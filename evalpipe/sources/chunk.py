@@ -17,12 +17,20 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
 from evalpipe.sources.said import said_digest
-from evalpipe.sources.session import END, SLOTS, START, Row, Session, summarise
+from evalpipe.sources.session import END, SLOTS, START, Row, Session, TraceText, summarise
 from evalpipe.sources.times import parse_time, time_column
 
 _DAY = {"day": pl.Date()}
 _COPY = {**_DAY, "copy": pl.Int32()}
-_KNOWN = {"said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String()}
+#: Columns of a trace; null for all else.
+TRACE = {
+    "spans": pl.String(), "span_bytes": pl.Int64(), "traces": pl.List(pl.String()), "span_keys": pl.List(pl.UInt64()),
+    "span_began": pl.List(pl.UInt64()), "span_is_ended": pl.List(pl.Boolean()),
+}  # fmt: skip
+_NO_TRACE = (None,) * len(TRACE)
+_KNOWN = {
+    "said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String(), **TRACE,
+}  # fmt: skip
 _SESSIONS = pl.Schema({**_COPY, **_KNOWN, **polars_schema(raw.SESSIONS)})
 _STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
 _QUARANTINE = pl.Schema({**_DAY, **polars_schema(raw.QUARANTINE)})
@@ -43,6 +51,7 @@ class _Copy:
     day: date
     said_digest: str | None
     first_step_at: datetime | None
+    trace: TraceText | None
     values: tuple[Any, ...]
     first_row: int
 
@@ -92,7 +101,9 @@ class ChunkBuilder:
             facts["n_turns"], len(session.rows), facts["n_tool_calls"], session.n_messages, *facts["tokens"],
             session.cost_usd, facts["content_digest"],
         )  # fmt: skip
-        copy = _Copy(rank, start.date(), said_digest(session.rows), _first(session.rows), values, self._n_rows)
+        self.n_bytes += 0 if session.trace is None else len(session.trace.text)
+        first_at = _first(session.rows)
+        copy = _Copy(rank, start.date(), said_digest(session.rows), first_at, session.trace, values, self._n_rows)
         self._copies.setdefault(session.session_id, []).append(copy)
         self._n_rows += len(session.rows)
         self._flat += chain.from_iterable(session.rows)
@@ -133,7 +144,10 @@ class ChunkBuilder:
             for number, copy in enumerate(sorted(self._copies[session_id], key=lambda copy: copy.rank))
         ]
         sessions = _sessions(
-            [(copy.day, number, copy.said_digest, copy.first_step_at, None, *copy.values) for number, copy in copies]
+            [
+                (copy.day, number, copy.said_digest, copy.first_step_at, None, *_trace(copy.trace), *copy.values)
+                for number, copy in copies
+            ]
         )
         ready = _numbered(self._ready)
         chunk = Chunk(
@@ -153,6 +167,10 @@ def _first(rows: list[Row]) -> datetime | None:
     """When the first step of a session began, or came back; not when a header says that it did."""
     started = min(filter(None, (row[START] or row[END] for row in rows)), default=None)
     return None if started is None else parse_time(started)
+
+
+def _trace(trace: TraceText | None) -> tuple[Any, ...]:
+    return _NO_TRACE if trace is None else (trace.text, len(trace.text), *trace[1:])
 
 
 def _sessions(values: list[tuple[Any, ...]]) -> pl.DataFrame:

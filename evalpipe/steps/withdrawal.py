@@ -74,14 +74,18 @@ def _forget_landed(context: Context, day: date, stem: str) -> pl.Series:
     if not sessions.exists():
         return pl.Series("session_id", [], dtype=pl.String)
     ids = masking.withdrawn(pl.read_parquet(sessions, columns=_PLACE), context.consent)
-    if not ids.is_empty() and steps.exists():
+    if not ids.is_empty():
         with locked(context.landing.root / ".lock"):
-            rewrite_part(steps, "raw.steps", _silencing(ids))
+            rewrite_part(sessions, "raw.sessions", _silencing(ids))
+            if steps.exists():
+                rewrite_part(steps, "raw.steps", _silencing(ids))
     return ids
 
 
 def _silencing(ids: pl.Series) -> Callable[[str, pl.DataFrame], pl.DataFrame]:
     def change(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        if table == "raw.sessions":
+            return masking.without_spans(rows, ids)
         return masking.without_text(rows, ids) if table == "raw.steps" else rows
 
     return change

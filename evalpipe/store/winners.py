@@ -19,7 +19,7 @@ written anew under an old name does not begin so, and both count. Sessions need 
 the longest copy of a session wins anyhow.
 
 Copies that are parts of one session, as a rotated log holds them, count together (``store/parts.py``),
-on the day on which the first of them begins.
+on the day on which the first of them begins. Of traces, ``store/traces.py`` tells which are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ import polars as pl
 from evalpipe.store.edge import EdgeIdentity, named_alike
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
-from evalpipe.store.parts import Joined, Look, joined_sessions, part_rows, with_wholes
+from evalpipe.store.parts import PLACE, Joined, Look, joined_sessions, part_rows, with_wholes
+from evalpipe.store.traces import joined_traces, named_by_trace
 
 #: What decides which copy of a session wins, and which session is another one logged elsewhere.
 #: ``copy`` numbers the copies of a session in one part.
@@ -46,7 +47,7 @@ COPY_SCHEMA = pl.Schema({
     "reader_version": pl.String(), "n_messages": pl.Int32(), "content_digest": pl.String(),
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
-    "extraction": pl.String(),
+    "extraction": pl.String(), "traces": pl.List(pl.String()), "span_bytes": pl.Int64(),
 })  # fmt: skip
 
 #: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
@@ -184,7 +185,10 @@ class DayInput:
         named = {stem: [f"{one}#{copy}" if copy else one for one, copy in self.winners[stem]] for stem in self.stems}
         parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
         rest: list[Any] = [list(self.copies)] if self.copies else []
-        rest += [[item.session_id, item.n_messages, item.places] for item in self.joined]
+        rest += [
+            [item.session_id, item.n_messages, item.places, *([item.landed_ids] if item.landed_ids else [])]
+            for item in self.joined
+        ]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])
 
@@ -208,7 +212,11 @@ def chosen_entries(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def choose(
-    entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look, edge: EdgeIdentity | None = None
+    entries: Sequence[Entry],
+    copies: Sequence[pl.DataFrame],
+    look: Look,
+    edge: EdgeIdentity | None = None,
+    look_at_spans: Look | None = None,
 ) -> dict[date, DayInput]:
     """Landing parts of every day, with the files and sessions that count in them.
 
@@ -216,6 +224,7 @@ def choose(
         entries: The whole landing index.
         copies: ``batch``, ``day``, ``stem`` and :data:`COPY_SCHEMA` of every landed copy.
         look: Tells the steps of copies; asked about sessions only that may be in parts.
+        look_at_spans: Likewise the spans of traces; without, traces are not joined.
         edge: How sessions of edge files are told to be those of logs.
 
     Returns:
@@ -224,7 +233,10 @@ def choose(
     chosen = chosen_entries(entries)
     gone = superseded(entries)
     ranked = _ranked(chosen, gone, copies, edge)
-    joined = joined_sessions(ranked.filter(~pl.col("is_gone") & pl.col("is_dated")), look)
+    may_join = ranked.filter(~pl.col("is_gone") & pl.col("is_dated"))
+    joined = joined_sessions(may_join, look)
+    if look_at_spans is not None:
+        joined += joined_traces(may_join, look_at_spans)
     parts = part_rows(joined)
     best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
     lost = same_sessions(best)
@@ -279,7 +291,8 @@ def _ranked(
     chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataFrame], edge: EdgeIdentity | None
 ) -> pl.DataFrame:
     """Copies of each session, the one that counts first: newest reader, then most messages, then a log
-    before an edge file, then the smaller digest. Signals of another extraction come last of all.
+    before an edge file, then the smaller digest. Signals of another extraction come last of all, before them
+    copies that only their trace names.
 
     A copy in a parse that does not count is no copy. Of equal copies, one in a file that a longer one
     replaced comes last, so that what counts lies in a file that counts.
@@ -287,14 +300,14 @@ def _ranked(
     schema = {"batch": pl.String(), "day": pl.Date(), "stem": pl.String(), **COPY_SCHEMA}
     counts = pl.DataFrame({"file_id": list(chosen), "batch": list(chosen.values())}, schema_overrides=_TEXTS)
     rows = pl.concat([pl.DataFrame(schema=schema), *copies]).join(counts, on=["file_id", "batch"], how="semi")
-    rows = named_alike(rows, edge)
+    rows = named_by_trace(named_alike(rows, edge))
     versions = sorted(rows["reader_version"].unique(), key=version_key)
     age = pl.DataFrame(
         {"reader_version": versions, "age": range(len(versions), 0, -1)},
         schema={"reader_version": pl.String, "age": pl.Int32},
     )
     order = [
-        "session_id", "is_foreign", "age", "n_messages", "is_edge", "content_digest",
+        "session_id", "is_foreign", "is_renamed", "age", "n_messages", "is_edge", "content_digest",
         "is_gone", "file_id", "day", "stem", "copy",
     ]  # fmt: skip
     return (
@@ -317,10 +330,10 @@ def _copies(
 
     Copies in files that a longer copy of the file replaced are not listed, as the files are not.
     """
-    is_part = parts.select("session_id", "day", "stem", "copy", is_part=pl.lit(value=True))
-    numbered = ranked.join(
-        is_part, on=["session_id", "day", "stem", "copy"], how="left", maintain_order="left"
-    ).with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    is_part = parts.select(*PLACE, is_part=pl.lit(value=True))
+    numbered = ranked.join(is_part, on=PLACE, how="left", maintain_order="left").with_columns(
+        copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id")
+    )
     counted = pl.col("counted_session_id")
     rows = (
         numbered.join(lost, on="session_id", how="left", maintain_order="left")
@@ -334,6 +347,8 @@ def _copies(
             .then(pl.lit("merged"))
             .otherwise(pl.lit("same_session")),
             counted_session_id=counted.fill_null(pl.col("session_id")),
+            # By its own id, which is what finds it.
+            session_id=pl.when("is_renamed").then("landed_id").otherwise("session_id"),
         )
     )
     told = best.select("day", counted_session_id="session_id", counted_source="source", counted_n_messages="n_messages")

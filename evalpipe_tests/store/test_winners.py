@@ -59,6 +59,8 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 True,
                 None,
                 None,
+                None,
+                None,
             )
             for s, n, file in held
         ],
