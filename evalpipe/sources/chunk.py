@@ -28,8 +28,10 @@ TRACE = {
     "span_began": pl.List(pl.UInt64()), "span_is_ended": pl.List(pl.Boolean()),
 }  # fmt: skip
 _NO_TRACE = (None,) * len(TRACE)
+#: Columns that a log tells and an edge file does not.
+LOGGED = {**TRACE, "trial_name": pl.String()}
 _KNOWN = {
-    "said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String(), **TRACE,
+    "said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String(), **LOGGED,
 }  # fmt: skip
 _SESSIONS = pl.Schema({**_COPY, **_KNOWN, **polars_schema(raw.SESSIONS)})
 _STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
@@ -52,6 +54,7 @@ class _Copy:
     said_digest: str | None
     first_step_at: datetime | None
     trace: TraceText | None
+    trial_name: str | None
     values: tuple[Any, ...]
     first_row: int
 
@@ -103,7 +106,8 @@ class ChunkBuilder:
         )  # fmt: skip
         self.n_bytes += 0 if session.trace is None else len(session.trace.text)
         first_at = _first(session.rows)
-        copy = _Copy(rank, start.date(), said_digest(session.rows), first_at, session.trace, values, self._n_rows)
+        told = (said_digest(session.rows), first_at, session.trace, session.trial_name)
+        copy = _Copy(rank, start.date(), *told, values, self._n_rows)
         self._copies.setdefault(session.session_id, []).append(copy)
         self._n_rows += len(session.rows)
         self._flat += chain.from_iterable(session.rows)
@@ -145,7 +149,11 @@ class ChunkBuilder:
         ]
         sessions = _sessions(
             [
-                (copy.day, number, copy.said_digest, copy.first_step_at, None, *_trace(copy.trace), *copy.values)
+                (
+                    *(copy.day, number, copy.said_digest, copy.first_step_at, None),
+                    *_trace(copy.trace),
+                    *(copy.trial_name, *copy.values),
+                )
                 for number, copy in copies
             ]
         )
@@ -188,7 +196,8 @@ def _numbered(ready: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.DataFrame(schema={**_SESSIONS, **_VECTORS})
     order = ["session_id", "n_messages", "content_digest", "file_id"]
     rows = pl.concat(ready, how="diagonal").sort(order, descending=[False, True, False, False])
-    return rows.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    unsaid = {name: pl.lit(None, dtype) for name, dtype in LOGGED.items()}
+    return rows.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"), **unsaid)
 
 
 def _lists(name: str, values: tuple[list[str] | None, ...]) -> pl.Series:

@@ -133,6 +133,8 @@ class Session:
         self.rows: list[Row] = []
         #: Of a trace: its spans, so that a part in another file can be joined to it; else ``None``.
         self.trace: TraceText | None = None
+        #: Of a trial its name in the harness, where that is made at random: its result file says it too.
+        self.trial_name: str | None = None
         #: First and greatest time, as ISO text of one layout.
         self.first_at = ""
         self.greatest_at = ""

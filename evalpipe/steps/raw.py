@@ -23,10 +23,19 @@ from evalpipe.steps.withdrawal import forget_raw
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
 from evalpipe.store.parts import Joined, Place
+from evalpipe.store.trials import Told
 from evalpipe.store.winners import CopyRow, DayInput, Pick
 
 #: Sessions in parts that are made together, at most.
 _WHOLES = 50
+#: What a result file tells of a session: each by itself, and what goes together.
+_TOLD = frozenset(
+    {"end_status_logged", "task_id", "scenario_declared", "trial", "harness", "logged_cost_usd", "agent_release"}
+)
+_VERDICT = ("objective_reward", "is_objective_success")
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+#: Behind the names of columns that the result file gives.
+_OTHERS = "__told"
 #: Place of the session that counts in a row of copies, behind the day.
 _COUNTED = TABLES["raw.copies"].names.index("counted_session_id")
 
@@ -51,6 +60,7 @@ class _Task:
     label: str
     n_bytes: int
     joined: tuple[Joined, ...] = ()
+    told: tuple[Told, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 f"{index:05d}",
                 sum(item.n_text_bytes[stem] for stem in group) + sum(one.n_bytes for one in joined),
                 joined,
+                item.told,
             )
             for index, (group, joined) in enumerate(work)
         ]
@@ -133,6 +144,7 @@ def _by_task(copies: Sequence[CopyRow], work: Sequence[tuple[Joined, ...]]) -> l
 
 def _kernel(task: _Task) -> _Out:
     tables = {f"raw.{name}": _collect(task, name) for name in LANDED} | _wholes(task)
+    tables["raw.sessions"] = _with_outcomes(task, tables["raw.sessions"])
     copies = pl.DataFrame(list(task.copies), schema=polars_schema(TABLES["raw.copies"]), orient="row")
     tables["raw.copies"] = _counted(copies, task.joined, tables["raw.sessions"])
     # Sessions without steps still get a steps part: masking pairs the two by position.
@@ -162,6 +174,26 @@ def _collect(task: _Task, name: str) -> pl.DataFrame:
             else data.filter(pl.col(column).is_in(list(part.files)))
         )
     return pl.concat(frames) if frames else render.empty(contract)
+
+
+def _with_outcomes(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
+    """Sessions with the outcome that another file tells, where they have none of their own."""
+    own = set(sessions["session_id"].to_list()) if task.told else set()
+    found = []
+    for one in task.told:
+        if one.session_id in own:
+            row = _landed(task, one.day, one.stem, "sessions").filter(session_id=one.landed_id, copy=one.copy)
+            found.append(row.select(pl.lit(one.session_id).alias("session_id"), *sorted(_TOLD | {*_VERDICT, *_TOKENS})))
+    if not found:
+        return sessions
+    rows = sessions.join(pl.concat(found), on="session_id", how="left", suffix=_OTHERS, maintain_order="left")
+    # A verdict and its reward go together, and so do the kinds of tokens.
+    for names in (*([name] for name in sorted(_TOLD)), _VERDICT, _TOKENS):
+        is_mute = pl.all_horizontal(pl.col(name).is_null() for name in names)
+        rows = rows.with_columns(
+            pl.when(is_mute).then(f"{name}{_OTHERS}").otherwise(name).alias(name) for name in names
+        )
+    return rows.select(sessions.columns)
 
 
 def _counted(copies: pl.DataFrame, joined: Sequence[Joined], sessions: pl.DataFrame) -> pl.DataFrame:

@@ -39,7 +39,7 @@ LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 LANDED_ONLY = {
     "sessions": (
         "copy", "said_digest", "first_step_at", "extraction", "spans", "span_bytes", "traces", "span_keys",
-        "span_began", "span_is_ended",
+        "span_began", "span_is_ended", "trial_name",
     ),
     "steps": ("copy",), "vectors": ("copy",),
 }  # fmt: skip
@@ -244,7 +244,8 @@ class Landing:
             for place in one.places
             for name in (_TEXT[:1] if one.landed_ids else _TEXT)
         ]
-        return all(path.is_file() for path in (*own, *parts))
+        told = [self.path(one.day, one.stem, "sessions") for one in item.told]
+        return all(path.is_file() for path in (*own, *parts, *told))
 
     def copies_path(self, batch: str) -> Path:
         """Where what decides between copies of a session lies, for one batch."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,7 @@ from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.parts import PLACE, Joined, Look, joined_sessions, part_rows, with_wholes
 from evalpipe.store.traces import joined_traces, named_by_trace
+from evalpipe.store.trials import Told, told_outcomes
 
 #: What decides which copy of a session wins, and which session is another one logged elsewhere.
 #: ``copy`` numbers the copies of a session in one part.
@@ -48,6 +49,7 @@ COPY_SCHEMA = pl.Schema({
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
     "extraction": pl.String(), "traces": pl.List(pl.String()), "span_bytes": pl.Int64(),
+    "trial_name": pl.String(),
 })  # fmt: skip
 
 #: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
@@ -142,6 +144,7 @@ class DayInput:
     Attributes:
         stems: Landing parts of the day of which something counts, in order.
         winners: Copies of sessions that each part contributes.
+        told: Outcomes of sessions of the day that other files tell.
         copies: Rows of ``raw.copies``: what does not count, since a session of this day counts for it.
         files: Files whose rows of ``files`` and ``quarantine`` each part contributes.
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
@@ -158,25 +161,38 @@ class DayInput:
     rows: Mapping[str, Mapping[str, int]]
     copies: tuple[CopyRow, ...] = ()
     joined: tuple[Joined, ...] = ()
+    told: tuple[Told, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> tuple[str, ...]:
         """Every landing part that the day is made from, those of joined sessions on other days included."""
-        return (*self.stems, *(stem for item in self.joined for _, stem, _ in item.places))
+        joined = (stem for item in self.joined for _, stem, _ in item.places)
+        return (*self.stems, *joined, *(one.stem for one in self.told))
 
     def ids_in(self, stems: Set[str]) -> set[str]:
         """Ids of the sessions of the day that lie, whole or in part, in some landing parts."""
         whole = {session_id for stem in stems for session_id, _ in self.winners.get(stem, ())}
-        return whole | {one.session_id for one in self.joined if one.lies_in(stems)}
+        whole |= {one.session_id for one in self.joined if one.lies_in(stems)}
+        return whole | {one.session_id for one in self.told if one.stem in stems}
 
     def live(self) -> DayInput:
         """The same day with those parts only that are still there as logged."""
         if not self.raw_gone:
             return self
+        gone = {one.session_id for one in self.told if one.stem in self.raw_gone}
         stems = tuple(stem for stem in self.stems if stem not in self.raw_gone)
-        return replace(self, stems=stems, joined=tuple(one for one in self.joined if not one.lies_in(self.raw_gone)))
+        joined = (one for one in self.joined if not one.lies_in(self.raw_gone) and one.session_id not in gone)
+        return replace(
+            self,
+            stems=stems,
+            winners={
+                stem: tuple(pick for pick in picks if pick[0] not in gone) for stem, picks in self.winners.items()
+            },
+            joined=tuple(joined),
+            told=tuple(one for one in self.told if one.session_id not in gone),
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -189,6 +205,7 @@ class DayInput:
             [item.session_id, item.n_messages, item.places, *([item.landed_ids] if item.landed_ids else [])]
             for item in self.joined
         ]
+        rest += [["told", *astuple(one)] for one in self.told]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])
 
@@ -239,7 +256,7 @@ def choose(
         joined += joined_traces(may_join, look_at_spans)
     parts = part_rows(joined)
     best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
-    lost = same_sessions(best)
+    lost, outcomes = told_outcomes(best, same_sessions(best))
     counts = best.join(lost, on="session_id", how="anti")
     winners = _winners(counts.join(parts, on="session_id", how="anti"))
     whole = dict(counts.select("session_id", "day").iter_rows())
@@ -247,6 +264,9 @@ def choose(
     for item in joined:
         if item.session_id in whole:
             joined_on[whole[item.session_id]].append(item)
+    told_on: dict[date, list[Told]] = defaultdict(list)
+    for one in outcomes:
+        told_on[whole[one.session_id]].append(one)
     copied = _copies(ranked, best, lost, parts)
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
@@ -258,7 +278,15 @@ def choose(
                 items.append((part, files))
     gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
     return {
-        day: _day_input(day, by_day[day], winners, copied.get(day, ()), tuple(joined_on.get(day, ())), gone_by)
+        day: _day_input(
+            day,
+            by_day[day],
+            winners,
+            copied.get(day, ()),
+            tuple(joined_on.get(day, ())),
+            tuple(told_on.get(day, ())),
+            gone_by,
+        )
         for day in sorted(by_day.keys() | joined_on.keys())
     }
 
@@ -269,11 +297,12 @@ def _day_input(
     winners: Mapping[tuple[date, str], tuple[Pick, ...]],
     copies: tuple[CopyRow, ...],
     joined: tuple[Joined, ...],
+    told: tuple[Told, ...],
     gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
     stems = tuple(part.stem for part, _ in items)
-    parts = (*stems, *(stem for one in joined for _, stem, _ in one.places))
+    parts = (*stems, *(stem for one in joined for _, stem, _ in one.places), *(one.stem for one in told))
     return DayInput(
         stems=stems,
         winners={part.stem: winners.get((day, part.stem), ()) for part, _ in items},
@@ -282,6 +311,7 @@ def _day_input(
         rows={part.stem: part.rows for part, _ in items},
         copies=copies,
         joined=joined,
+        told=told,
         raw_gone=frozenset(gone[RAW].intersection(parts)),
         text_gone=frozenset(gone[TEXT].intersection(parts)),
     )

@@ -61,6 +61,7 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 None,
                 None,
                 None,
+                None,
             )
             for s, n, file in held
         ],
