@@ -185,3 +185,46 @@ def test_single_traces_that_were_downloaded_are_one_session_under_its_own_id(tmp
         assert sessions["session_id"].to_list() == [f"langfuse:{UUID}"]
         assert sessions["n_turns"].to_list() == [2]
         assert sessions["logged_cost_usd"].to_list() == [1.5]
+
+
+def _span_texts(context: Context) -> list[str | None]:
+    paths = sorted(context.landing.root.glob("day=*/*.sessions.parquet"))
+    return [text for path in paths for text in pl.read_parquet(path)["spans"]]
+
+
+@pytest.mark.parametrize("is_known_before", [False, True])
+def test_of_a_user_who_withdraws_the_parts_are_one_session_without_text(
+    tmp_path: Path, *, is_known_before: bool
+) -> None:
+    spans = _named(OTLP)
+    parts = [[traces.otlp(*(s for s in spans if s["traceId"] == trace))] for trace in ("t1", "t2")]
+    files = _files(tmp_path / "logs", parts)
+
+    def withdraw() -> None:
+        (tmp_path / "consent.csv").write_text("user_id,source,status\nu1,,withdrawn\n")
+        (tmp_path / "evalpipe.toml").write_text('consent = "consent.csv"\n')
+
+    if is_known_before:
+        withdraw()
+    _landed(tmp_path / "home", files)
+    withdraw()
+    with opened(tmp_path / "home") as context:
+        make(context, "raw")
+        assert _span_texts(context) == [None, None]
+        sessions, steps = _made(context)
+        assert sessions["session_id"].to_list() == [f"otlp:{UUID}"]
+        assert set(steps["step_id"]) >= {"l1", "l2", "l3"}
+        assert steps.select("text", "arguments", "output").null_count().row(0) == (steps.height,) * 3
+        assert rows(context, "raw.copies")["rule"].to_list() == ["merged"]
+
+
+def test_a_session_that_was_joined_stays_one_when_its_logs_expire(tmp_path: Path) -> None:
+    records = _otlp()
+    _landed(tmp_path / "home", _files(tmp_path / "logs", [records[:3], records[3:]]))
+    with opened(tmp_path / "home") as context:
+        before = context.landing.day_inputs()
+        for path in context.landing.root.glob("day=*/*.parquet"):
+            path.unlink()
+        for path in context.landing.root.glob("_batches/*.json"):
+            path.write_bytes(path.read_bytes())  # whoever has read the index before looks again
+        assert context.landing.day_inputs() == before
