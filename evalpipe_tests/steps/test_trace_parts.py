@@ -228,3 +228,16 @@ def test_a_session_that_was_joined_stays_one_when_its_logs_expire(tmp_path: Path
         for path in context.landing.root.glob("_batches/*.json"):
             path.write_bytes(path.read_bytes())  # whoever has read the index before looks again
         assert context.landing.day_inputs() == before
+
+
+def test_a_part_that_names_no_user_loses_its_text_with_the_part_that_does(tmp_path: Path) -> None:
+    records = _otlp()[:4]
+    files = _files(tmp_path / "logs", [records[:3], records[3:]])
+    (tmp_path / "consent.csv").write_text("user_id,source,status\nu1,,withdrawn\n")
+    (tmp_path / "evalpipe.toml").write_text('consent = "consent.csv"\n')
+    _landed(tmp_path / "home", files)
+    with opened(tmp_path / "home") as context:
+        assert rows(context, "raw.copies").select("session_id", "rule").rows() == [("otlp:t1", "merged")]
+        assert _span_texts(context) == [None, None]
+        steps = rows(context, "raw.steps")
+        assert steps.select("text", "arguments", "output").null_count().row(0) == (steps.height,) * 3
