@@ -7,7 +7,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 from evalpipe.analysis.ablation import ablation
 from evalpipe.analysis.coherence import Coherence, coherence
 from evalpipe.analysis.corrections import corrections
-from evalpipe.analysis.gates import decide_gates
+from evalpipe.analysis.gates import DECIDED, decide_gates
 from evalpipe.analysis.labels import version_labels
 from evalpipe.analysis.measurement import require_one_measurement
 from evalpipe.analysis.score import score
@@ -15,6 +15,7 @@ from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
+    "DECIDED",
     "Coherence",
     "ablation",
     "coherence",
