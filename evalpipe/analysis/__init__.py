@@ -6,6 +6,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 
 from evalpipe.analysis.ablation import ablation
 from evalpipe.analysis.coherence import Coherence, coherence
+from evalpipe.analysis.corrected import corrected
 from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import decide_gates
 from evalpipe.analysis.labels import version_labels
@@ -18,6 +19,7 @@ __all__ = [
     "Coherence",
     "ablation",
     "coherence",
+    "corrected",
     "corrections",
     "decide_gates",
     "require_one_measurement",

@@ -17,6 +17,7 @@ from evalpipe import analysis
 from evalpipe.analysis import window_bounds
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps.context import Context
+from evalpipe.steps.corrected import Evidence
 from evalpipe.steps.evidence import demoted_in, overtaken, require_one_evidence
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import StepResult
@@ -25,7 +26,9 @@ from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
 
 _NUMBERS = "analysis.net_improvement"
+_INPUT = "outcomes "
 _ABLATION = "analysis.ablation"
+_CORRECTED = "analysis.corrected_rates"
 
 #: Reason of a correction that takes a person out of a number as it was made.
 ERASURE = "erasure"
@@ -122,6 +125,7 @@ def make_analysis(
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
+    seen = Evidence(context)
     bar = sink()
     bar.start("analysis", len(days), "days")
     for day in days:
@@ -134,7 +138,7 @@ def make_analysis(
         if reason != ERASURE:
             require_one_evidence(context, opened.manifests, f"window {window} of {day}")
         key = analysis_key(context, day, window)
-        inputs = _inputs(opened)
+        inputs = _inputs(opened, seen)
         old = context.lake.manifest(key)
         code_version = context.versions.code["analysis"]
         is_whole = old is not None and context.lake.damage(old) is None
@@ -163,6 +167,16 @@ def make_analysis(
             window_start=opened.start,
             window_end=opened.end,
             arms=arms,
+        )
+        tables[_CORRECTED] = analysis.corrected(
+            outcomes,
+            seen.counts(opened.manifests),
+            seen.reviewed(),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
         )
         folder = context.lake.staging_folder(key)
         staged = [
@@ -198,8 +212,12 @@ def make_analysis(
     return result
 
 
-def _inputs(window: Window) -> dict[str, str]:
-    return {f"outcomes {m.key.day}": m.content for m in window.manifests}
+def _inputs(window: Window, seen: Evidence) -> dict[str, str]:
+    return _outcomes(window) | seen.receipt(m.key.day for m in window.manifests)
+
+
+def _outcomes(window: Window) -> dict[str, str]:
+    return {f"{_INPUT}{m.key.day}": m.content for m in window.manifests}
 
 
 def stale_as_of_days(context: Context) -> list[date]:
@@ -209,13 +227,14 @@ def stale_as_of_days(context: Context) -> list[date]:
     """
     window = trailing_name(context)
     limit = context.as_of - timedelta(days=AS_OF_DAYS_BACK)
+    seen = Evidence(context)
     out: list[date] = []
     for manifest in context.lake.manifests("analysis"):
         day = manifest.key.day
         if manifest.key != analysis_key(context, day, window) or not limit <= day <= context.as_of:
             continue
         opened = open_window(context, day, window)
-        if (_inputs(opened) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
+        if (_inputs(opened, seen) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
             out.append(day)
     return out
 
@@ -237,12 +256,14 @@ def outdated(context: Context, manifest: Manifest) -> str | None:
     opened = open_window(context, manifest.key.day, name)
     if opened and (behind := overtaken(context, opened.manifests)):
         return f"reviews demoted or proved signals since that {len(behind)} days of its window do not follow yet"
-    now = _inputs(opened) if opened else {}
-    changed = sorted(set(now.items()) ^ set(manifest.inputs.items()))
+    # What reviewers said since moves corrected rates, which decide nothing.
+    then = {name: content for name, content in manifest.inputs.items() if name.startswith(_INPUT)}
+    now = _outcomes(opened) if opened else {}
+    changed = sorted(set(now.items()) ^ set(then.items()))
     if changed:
-        days = sorted({item[0].removeprefix("outcomes ") for item in changed})
+        days = sorted({item[0].removeprefix(_INPUT) for item in changed})
         return f"{len(days)} days of its window changed since, the first {days[0]}"
-    last = max(day for item in manifest.inputs if (day := date.fromisoformat(item.removeprefix("outcomes "))))
+    last = max(date.fromisoformat(item.removeprefix(_INPUT)) for item in then)
     end = manifest.key.day - timedelta(days=context.criteria.estimand.settle_days)
     newer = [
         day

@@ -57,6 +57,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.movement",
         "analysis.attempts",
         "analysis.paired_tasks",
+        "analysis.corrected_rates",
     ),
     "scorecard": ("analysis.scorecard",),
 }

@@ -1,5 +1,5 @@
 """Contracts of what stands beside an estimate in layer 4: other estimators, what could overturn a
-number, waiting times, nights, movement, attempts and tasks that two versions share.
+number, waiting times, nights, movement, attempts, tasks that two versions share, signals corrected by reviews.
 
 None of these tables ranks a version or decides a gate: ``analysis.net_improvement`` does.
 """
@@ -187,4 +187,33 @@ PAIRED_TASKS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS)
+CORRECTED_RATES = Table(
+    layer="analysis",
+    name="corrected_rates",
+    grain="one row a signal and version",
+    meaning="How often a signal occurs by version, as counted and corrected for the detector's errors by reviews.",
+    sort=("as_of", "window_name", "measurement", "signal", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("signal", S, "Signal, or negative or positive for all signals of that polarity.", nullable=False, key=True),
+        _VERSION,
+        Column("unit", S, "What a rate is a share of: a person's turns after the first, or calls of tools.", nullable=False, values=("turn", "call")),
+        Column("n_sessions", I64, "Settled sessions.", nullable=False, low=0),
+        Column("n_units", F64, "Turns or calls in them.", nullable=False, low=0.0),
+        Column("n_fired", I64, "Those with the signal.", nullable=False, low=0),
+        Column("n_reviewed", I64, "Those that were reviewed under the detector in force.", nullable=False, low=0),
+        Column("raw_rate", F64, "n_fired / n_units.", low=0.0, high=1.0),
+        Column("rate", F64, "Share that has the signal by people's judgement.", low=0.0, high=1.0),
+        Column("rate_lo", F64, "Lower end of its 95 % interval, clustered by user.", low=0.0, high=1.0),
+        Column("rate_hi", F64, "Upper end.", low=0.0, high=1.0),
+        Column("method", S, "ppi: by labels of this version; rogan_gladen: by error rates of all versions together; null without a rate.", values=("ppi", "rogan_gladen")),
+        Column("raw_shift", F64, "raw_rate less its plain average over the versions that have a rate."),
+        Column("shift", F64, "rate less its plain average over the same versions."),
+        Column("shift_lo", F64, "Lower end of its 95 % interval."),
+        Column("shift_hi", F64, "Upper end."),
+        Column("error_rate_gap", F64, "Difference in error rates between versions that could explain raw_shift.", low=0.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+TABLES = (ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS, CORRECTED_RATES)
