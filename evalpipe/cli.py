@@ -18,6 +18,7 @@ import typer
 from evalpipe import __version__
 from evalpipe import settings as settings_module
 from evalpipe.console import arguments, key_verbs, mask_verbs, review_verbs, show, signal_verbs
+from evalpipe.console import board as board_verb
 from evalpipe.console import edge as edge_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
@@ -36,6 +37,7 @@ app.add_typer(criteria_app, name="criteria")
 app.add_typer(mask_verbs.app, name="mask")
 app.add_typer(signal_verbs.app, name="signals")
 app.command()(edge_verb.edge)
+app.command()(board_verb.board)
 app.add_typer(key_verbs.app, name="keys")
 app.add_typer(review_verbs.app, name="review")
 

@@ -185,7 +185,8 @@ def _shifts(
     rate: Floats, estimate: Floats, psi: Floats, shared: Floats, pooled: Floats, unseen: Floats, z: float
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Shift with its limits, raw shift, and the gap of error rates that could explain the latter."""
-    out = tuple(np.full(len(rate), np.nan) for _ in range(5))
+    blank = np.full(len(rate), np.nan)
+    out = (blank, blank.copy(), blank.copy(), blank.copy(), blank.copy())
     has = np.flatnonzero(np.isfinite(estimate))
     if len(has) < 2:
         return out
