@@ -13,6 +13,8 @@ from evalpipe.analysis.board import Board, board
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.criteria.views import View, load_view
 
+__all__ = ["Board", "View", "read_board"]
+
 
 def read_board(path: Path, view: str) -> tuple[Board, View]:
     """Read a CSV of published rows and look at it under a view.

@@ -159,6 +159,7 @@ ATTEMPTS = Table(
         Column("assisted", F64, "n_assisted / n_eval.", low=0.0, high=1.0),
         Column("non_completion", F64, "(n_failure + n_timeout) / n_eval.", low=0.0, high=1.0),
         Column("invalid_rate", F64, "n_invalid / n_all.", low=0.0, high=1.0),
+        Column("passed_of_all", F64, "(n_autonomous + n_assisted) / n_all: what is not known as a failure, as benchmarks publish pass@1.", low=0.0, high=1.0),
         Column("t_all", I64, "Tasks of controlled task sets; 0 without.", nullable=False, low=0),
         Column("first_attempt", F64, "Share of tasks whose first trial succeeded.", low=0.0, high=1.0),
         Column("eventual", F64, "Share of tasks that succeeded in some trial; null where trials are repeats, not retries.", low=0.0, high=1.0),
