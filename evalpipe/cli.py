@@ -407,6 +407,21 @@ def criteria_diff(
         print(json.dumps(rows)) if as_json else show.table(rows, title="changes")
 
 
+@criteria_app.command("bridge")
+def criteria_bridge(
+    old: Annotated[str, typer.Argument(help="Name or file of the old criteria.")],
+    new: Annotated[str, typer.Argument(help="Name or file of the new ones.")],
+    home: Home = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What a change of criteria did to the headline, on sessions that were scored under both."""
+    from evalpipe.console import bridge
+
+    with handled(as_json=as_json, debug=debug):
+        bridge.bridge(_existing(home, new), old, as_json=as_json)
+
+
 # ---- helpers
 
 

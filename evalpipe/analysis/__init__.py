@@ -5,6 +5,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 """
 
 from evalpipe.analysis.ablation import ablation
+from evalpipe.analysis.bridge import bridged
 from evalpipe.analysis.coherence import Coherence, coherence
 from evalpipe.analysis.corrected import corrected
 from evalpipe.analysis.corrections import corrections
@@ -18,6 +19,7 @@ from evalpipe.analysis.windows import window_bounds
 __all__ = [
     "Coherence",
     "ablation",
+    "bridged",
     "coherence",
     "corrected",
     "corrections",

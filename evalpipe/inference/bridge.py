@@ -112,7 +112,16 @@ def bridge(old: Sample, new: Sample, options: Options) -> Bridge:
     wide = float(stats.t.ppf(1.0 - level / 2.0, df)) * apart_se
     apart = shift - shift.mean()
     is_alike = bool(((apart - wide >= -MARGIN) & (apart + wide <= MARGIN)).all())
-    made = (before.level[at[0]], after.level[at[1]], shift, shift - half, shift + half, apart, apart - wide, apart + wide)
+    made = (
+        before.level[at[0]],
+        after.level[at[1]],
+        shift,
+        shift - half,
+        shift + half,
+        apart,
+        apart - wide,
+        apart + wide,
+    )
     for column, values in zip(blank, made, strict=True):
         column[both] = values
     reason = reason or ("" if is_alike else "not_equivalent")

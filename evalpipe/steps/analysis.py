@@ -16,6 +16,7 @@ import polars as pl
 from evalpipe import analysis
 from evalpipe.analysis import window_bounds
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.steps.bridge import Overlap, receipt
 from evalpipe.steps.context import Context
 from evalpipe.steps.corrected import Evidence
 from evalpipe.steps.evidence import demoted_in, overtaken, require_one_evidence
@@ -29,6 +30,7 @@ _NUMBERS = "analysis.net_improvement"
 _INPUT = "outcomes "
 _ABLATION = "analysis.ablation"
 _CORRECTED = "analysis.corrected_rates"
+_BRIDGES = "analysis.bridges"
 
 #: Reason of a correction that takes a person out of a number as it was made.
 ERASURE = "erasure"
@@ -125,7 +127,7 @@ def make_analysis(
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
-    seen = Evidence(context)
+    seen, overlap = Evidence(context), Overlap(context)
     bar = sink()
     bar.start("analysis", len(days), "days")
     for day in days:
@@ -138,7 +140,7 @@ def make_analysis(
         if reason != ERASURE:
             require_one_evidence(context, opened.manifests, f"window {window} of {day}")
         key = analysis_key(context, day, window)
-        inputs = _inputs(opened, seen)
+        inputs = _inputs(opened, seen, overlap)
         old = context.lake.manifest(key)
         code_version = context.versions.code["analysis"]
         is_whole = old is not None and context.lake.damage(old) is None
@@ -172,6 +174,15 @@ def make_analysis(
             outcomes,
             seen.counts(opened.manifests),
             seen.reviewed(),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+        )
+        tables[_BRIDGES] = analysis.bridged(
+            context.lake.read("signals.session_outcomes", overlap.other(opened.manifests)),
+            outcomes,
             context.criteria,
             as_of=day,
             window=window,
@@ -212,8 +223,9 @@ def make_analysis(
     return result
 
 
-def _inputs(window: Window, seen: Evidence) -> dict[str, str]:
-    return _outcomes(window) | seen.receipt(m.key.day for m in window.manifests)
+def _inputs(window: Window, seen: Evidence, overlap: Overlap) -> dict[str, str]:
+    others = receipt(overlap.other(window.manifests))
+    return _outcomes(window) | seen.receipt(m.key.day for m in window.manifests) | others
 
 
 def _outcomes(window: Window) -> dict[str, str]:
@@ -227,14 +239,14 @@ def stale_as_of_days(context: Context) -> list[date]:
     """
     window = trailing_name(context)
     limit = context.as_of - timedelta(days=AS_OF_DAYS_BACK)
-    seen = Evidence(context)
+    seen, overlap = Evidence(context), Overlap(context)
     out: list[date] = []
     for manifest in context.lake.manifests("analysis"):
         day = manifest.key.day
         if manifest.key != analysis_key(context, day, window) or not limit <= day <= context.as_of:
             continue
         opened = open_window(context, day, window)
-        if (_inputs(opened, seen) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
+        if (_inputs(opened, seen, overlap) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
             out.append(day)
     return out
 

@@ -58,6 +58,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.attempts",
         "analysis.paired_tasks",
         "analysis.corrected_rates",
+        "analysis.bridges",
     ),
     "scorecard": ("analysis.scorecard",),
 }

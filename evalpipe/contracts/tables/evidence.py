@@ -217,4 +217,34 @@ CORRECTED_RATES = Table(
     ),
 )  # fmt: skip
 
-TABLES = (ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS, CORRECTED_RATES)
+BRIDGES = Table(
+    layer="analysis",
+    name="bridges",
+    grain="one row a version, where another measurement scored the same sessions",
+    meaning="What a change of criteria did to the headline metric: the same sessions under the old measurement and this one.",
+    sort=("as_of", "window_name", "measurement", "old_measurement", "metric", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("old_measurement", S, "Measurement that this one is compared with.", nullable=False, key=True),
+        _METRIC,
+        _VERSION,
+        Column("n_sessions", I64, "Settled sessions of the version whose outcome both know.", nullable=False, low=0),
+        Column("n_users", I64, "Users of all versions in the overlap.", nullable=False, low=0),
+        Column("old_level", F64, "Mean over common traffic under the old measurement."),
+        Column("new_level", F64, "Under this one."),
+        Column("shift", F64, "new_level less old_level."),
+        Column("shift_lo", F64, "Lower end of its 95 % interval, paired by user."),
+        Column("shift_hi", F64, "Upper end."),
+        Column("mean_shift", F64, "Plain mean of shift over versions: what a chained series moves by."),
+        Column("mean_shift_se", F64, "Its standard error.", low=0.0),
+        Column("apart", F64, "shift less mean_shift."),
+        Column("apart_lo", F64, "Lower end of an interval that holds for all versions at once."),
+        Column("apart_hi", F64, "Upper end."),
+        Column("is_chained", B, "Whether series may be joined: every version was moved alike, to within half a point.", nullable=False),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+TABLES = (
+    ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS, CORRECTED_RATES, BRIDGES,
+)  # fmt: skip
