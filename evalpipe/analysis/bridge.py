@@ -56,17 +56,14 @@ def bridged(
     known = pl.col(f"{metric}_num").is_not_null() & (pl.col(f"{metric}_den") > 0)
     # What only one of the two knows is no pair; the rest of the row may differ in any column.
     names = old.filter(known).select("session_id").join(new.filter(known).select("session_id"), on="session_id")
-    pairs = [one.join(names, on="session_id", how="semi") for one in (old, new)]
-    for one in pairs:
+    old, new = (one.join(names, on="session_id", how="semi") for one in (old, new))
+    for one in (old, new):
         check_outcomes(one, [metric])
-    measurement = pairs[0]["measurement"].first() if pairs[0].height else ""
-    return stamped(BRIDGES, stamp, _rows(*pairs, str(measurement), criteria, stamp) if pairs[0].height else ())
+    return stamped(BRIDGES, stamp, _rows(old, new, criteria, stamp) if old.height else ())
 
 
-def _rows(
-    old: pl.DataFrame, new: pl.DataFrame, measurement: str, criteria: Criteria, stamp: Stamp
-) -> Iterator[Mapping[str, object]]:
-    metric, estimand = criteria.outcomes.headline, criteria.estimand
+def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp) -> Iterator[Mapping[str, object]]:
+    metric, estimand, measurement = criteria.outcomes.headline, criteria.estimand, str(old["measurement"][0])
     # Who served whom is no matter of measurement: both are read as the newer one says.
     same = ("agent", "agent_release", "model", "n_models", "user_id", "task_id", "source")
     old = old.drop(same).join(new.select("session_id", *same), on="session_id", how="inner")

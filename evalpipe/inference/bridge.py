@@ -90,10 +90,11 @@ def bridge(old: Sample, new: Sample, options: Options) -> Bridge:
     n_users = len(np.unique(old.user))
     before, after = _levels(old, options), _levels(new, options)
     both = np.intersect1d(before.versions, after.versions)
-    blank = [np.full(k, np.nan) for _ in range(8)]
+    columns = np.full((8, k), np.nan)
     reason = "few_sessions" if len(old.y) < MIN_SESSIONS else "few_users" if n_users < MIN_USERS else ""
     if len(both) < 2:
-        return Bridge(*blank, math.nan, math.nan, n_sessions, n_users, "unavailable", reason or "no_comparator")
+        why = reason or "no_comparator"
+        return _laid(columns, (math.nan, math.nan), n_sessions, n_users, "unavailable", why)
     at = [np.searchsorted(one.versions, both) for one in (before, after)]
     shift = after.level[at[1]] - before.level[at[0]]
     psi = np.zeros((int(old.user.max()) + 1, len(both)))
@@ -112,21 +113,18 @@ def bridge(old: Sample, new: Sample, options: Options) -> Bridge:
     wide = float(stats.t.ppf(1.0 - level / 2.0, df)) * apart_se
     apart = shift - shift.mean()
     is_alike = bool(((apart - wide >= -MARGIN) & (apart + wide <= MARGIN)).all())
-    made = (
-        before.level[at[0]],
-        after.level[at[1]],
-        shift,
-        shift - half,
-        shift + half,
-        apart,
-        apart - wide,
-        apart + wide,
-    )
-    for column, values in zip(blank, made, strict=True):
-        column[both] = values
+    levels = (before.level[at[0]], after.level[at[1]])
+    columns[:, both] = (*levels, shift, shift - half, shift + half, apart, apart - wide, apart + wide)
     reason = reason or ("" if is_alike else "not_equivalent")
-    status = "inconclusive" if reason else "ok"
-    return Bridge(*blank, float(shift.mean()), float(mean_se), n_sessions, n_users, status, reason)
+    mean = (float(shift.mean()), float(mean_se))
+    return _laid(columns, mean, n_sessions, n_users, "inconclusive" if reason else "ok", reason)
+
+
+def _laid(
+    columns: Floats, mean: tuple[float, float], n_sessions: Ints, n_users: int, status: str, reason: str
+) -> Bridge:
+    old, new, shift, lo, hi, apart, apart_lo, apart_hi = columns
+    return Bridge(old, new, shift, lo, hi, apart, apart_lo, apart_hi, *mean, n_sessions, n_users, status, reason)
 
 
 def _levels(sample: Sample, options: Options) -> _Levels:

@@ -129,7 +129,7 @@ class ClusterVariance:
         Args:
             ell: (C, F) coefficients of the cell means.
         """
-        return np.asarray(self._users.psi @ ell) * np.sqrt(self._scale)
+        return np.asarray((self._users.psi @ ell) * np.sqrt(self._scale))
 
     def _accumulate(self, ell: Floats, *, pairs: bool) -> dict[str, Floats]:
         """Sums over users, in fixed blocks that bound memory."""

@@ -16,18 +16,16 @@ import polars as pl
 from evalpipe import analysis
 from evalpipe.analysis import window_bounds
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.steps.bridge import Overlap, receipt
 from evalpipe.steps.context import Context
-from evalpipe.steps.corrected import Evidence
 from evalpipe.steps.evidence import demoted_in, overtaken, require_one_evidence
 from evalpipe.steps.progress import sink
+from evalpipe.steps.receipts import Receipts, of_outcomes, outcome_days
 from evalpipe.steps.slices import StepResult
 from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
 
 _NUMBERS = "analysis.net_improvement"
-_INPUT = "outcomes "
 _ABLATION = "analysis.ablation"
 _CORRECTED = "analysis.corrected_rates"
 _BRIDGES = "analysis.bridges"
@@ -127,7 +125,7 @@ def make_analysis(
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
-    seen, overlap = Evidence(context), Overlap(context)
+    receipts = Receipts(context)
     bar = sink()
     bar.start("analysis", len(days), "days")
     for day in days:
@@ -140,7 +138,7 @@ def make_analysis(
         if reason != ERASURE:
             require_one_evidence(context, opened.manifests, f"window {window} of {day}")
         key = analysis_key(context, day, window)
-        inputs = _inputs(opened, seen, overlap)
+        inputs = receipts.of(opened.manifests)
         old = context.lake.manifest(key)
         code_version = context.versions.code["analysis"]
         is_whole = old is not None and context.lake.damage(old) is None
@@ -172,8 +170,8 @@ def make_analysis(
         )
         tables[_CORRECTED] = analysis.corrected(
             outcomes,
-            seen.counts(opened.manifests),
-            seen.reviewed(),
+            receipts.seen.counts(opened.manifests),
+            receipts.seen.reviewed(),
             context.criteria,
             as_of=day,
             window=window,
@@ -181,7 +179,7 @@ def make_analysis(
             window_end=opened.end,
         )
         tables[_BRIDGES] = analysis.bridged(
-            context.lake.read("signals.session_outcomes", overlap.other(opened.manifests)),
+            context.lake.read("signals.session_outcomes", receipts.overlap.other(opened.manifests)),
             outcomes,
             context.criteria,
             as_of=day,
@@ -223,15 +221,6 @@ def make_analysis(
     return result
 
 
-def _inputs(window: Window, seen: Evidence, overlap: Overlap) -> dict[str, str]:
-    others = receipt(overlap.other(window.manifests))
-    return _outcomes(window) | seen.receipt(m.key.day for m in window.manifests) | others
-
-
-def _outcomes(window: Window) -> dict[str, str]:
-    return {f"{_INPUT}{m.key.day}": m.content for m in window.manifests}
-
-
 def stale_as_of_days(context: Context) -> list[date]:
     """Trailing analyses of the last weeks whose window changed since they were made, as with late files.
 
@@ -239,14 +228,14 @@ def stale_as_of_days(context: Context) -> list[date]:
     """
     window = trailing_name(context)
     limit = context.as_of - timedelta(days=AS_OF_DAYS_BACK)
-    seen, overlap = Evidence(context), Overlap(context)
+    receipts = Receipts(context)
     out: list[date] = []
     for manifest in context.lake.manifests("analysis"):
         day = manifest.key.day
         if manifest.key != analysis_key(context, day, window) or not limit <= day <= context.as_of:
             continue
         opened = open_window(context, day, window)
-        if (_inputs(opened, seen, overlap) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
+        if (receipts.of(opened.manifests) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
             out.append(day)
     return out
 
@@ -268,14 +257,14 @@ def outdated(context: Context, manifest: Manifest) -> str | None:
     opened = open_window(context, manifest.key.day, name)
     if opened and (behind := overtaken(context, opened.manifests)):
         return f"reviews demoted or proved signals since that {len(behind)} days of its window do not follow yet"
-    # What reviewers said since moves corrected rates, which decide nothing.
-    then = {name: content for name, content in manifest.inputs.items() if name.startswith(_INPUT)}
-    now = _outcomes(opened) if opened else {}
+    # What reviewers said since, or another measurement, moves nothing that is decided on.
+    then = outcome_days(manifest.inputs)
+    now = outcome_days(of_outcomes(opened.manifests)) if opened else {}
     changed = sorted(set(now.items()) ^ set(then.items()))
     if changed:
-        days = sorted({item[0].removeprefix(_INPUT) for item in changed})
+        days = sorted({day for day, _ in changed})
         return f"{len(days)} days of its window changed since, the first {days[0]}"
-    last = max(date.fromisoformat(item.removeprefix(_INPUT)) for item in then)
+    last = max(then)
     end = manifest.key.day - timedelta(days=context.criteria.estimand.settle_days)
     newer = [
         day

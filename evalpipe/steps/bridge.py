@@ -14,7 +14,7 @@ from evalpipe import analysis
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.criteria.model import Criteria
 from evalpipe.steps.context import LOGIC, Context
-from evalpipe.store.manifest import Manifest, SliceKey, digest_of
+from evalpipe.store.manifest import Manifest, SliceKey
 
 _OUTCOMES = "signals.session_outcomes"
 _STEP = "outcomes"
@@ -46,11 +46,6 @@ class Overlap:
         return max(reversed(found), key=len)
 
 
-def receipt(others: Collection[Manifest]) -> dict[str, str]:
-    """Receipt of the other measurement that an analysis was bridged from; no key without one."""
-    return {"bridge": digest_of([(str(m.key), m.content) for m in others])} if others else {}
-
-
 def between(context: Context, old: Criteria) -> pl.DataFrame:
     """The bridge from old criteria to those in force, over all days that both have scored.
 
@@ -76,8 +71,9 @@ def between(context: Context, old: Criteria) -> pl.DataFrame:
     days = [day for day in sorted(sides[0].keys() & sides[1].keys()) if _is_alike(sides[0][day], sides[1][day])]
     made = pl.DataFrame()
     if days:
-        rows = [lake.read(_OUTCOMES, [side[day] for day in days]) for side in sides]
-        made = analysis.bridged(*rows, new, as_of=days[-1], window="all", window_start=days[0], window_end=days[-1])
+        before, after = (lake.read(_OUTCOMES, [side[day] for day in days]) for side in sides)
+        span = {"as_of": days[-1], "window_start": days[0], "window_end": days[-1]}
+        made = analysis.bridged(before, after, new, window="all", **span)
     if made.is_empty():
         missing = sorted({*sides[0], *sides[1]} or {context.as_of})
         lacking = [one.name for one, side in zip((old, new), sides, strict=True) if len(side) < len(missing)]
