@@ -23,8 +23,9 @@ from evalpipe.orchestration.resources import HomeResource, warehouse_resource
 from evalpipe.orchestration.schedules import nightly_schedule, retention_schedule
 from evalpipe.orchestration.sensors import late_days, new_files, new_versions
 from evalpipe.settings import Settings, peek_first_day
-from evalpipe.steps.context import code_versions, load_criteria, prices_of
+from evalpipe.steps.context import load_criteria, prices_of
 from evalpipe.steps.publish import models as load_models
+from evalpipe.steps.versions import code_versions
 
 
 def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Definitions:

@@ -43,7 +43,8 @@ def plan_of(settings: Settings, *, ephemeral: bool, make: bool) -> MaskPlan:
         make: Make a home where there is none.
     """
     from evalpipe.steps import epochs
-    from evalpipe.steps.context import load_criteria, mask_plan
+    from evalpipe.steps.context import load_criteria
+    from evalpipe.steps.versions import mask_plan
 
     is_keyed = settings_module.is_home(settings.home) or "EVALPIPE_KEY" in os.environ
     if ephemeral or not (make or is_keyed):

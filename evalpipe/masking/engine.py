@@ -290,11 +290,12 @@ def _join(a: Span, b: Span) -> Span:
 
 def engine_for(folder: Path, kind: str = "") -> Engine:
     """The compiled engine of a rule-set folder, made once per process and thread."""
-    return _engine(folder, kind or best_kind(), threading.get_ident())
+    # As text, since paths are slow to compare and this is asked for at every text.
+    return _engine(str(folder), kind or best_kind(), threading.get_ident())
 
 
 @lru_cache(maxsize=8)
-def _engine(folder: Path, kind: str, thread: int) -> Engine:
+def _engine(folder: str, kind: str, thread: int) -> Engine:
     # Keyed by thread, because a locator keeps its hits and its scratch space between calls.
     del thread
-    return Engine(load_ruleset(folder), kind)
+    return Engine(load_ruleset(Path(folder)), kind)

@@ -15,6 +15,7 @@ import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -175,6 +176,7 @@ class HyperscanLocator:
         return hits.copy()
 
 
+@lru_cache(maxsize=1)
 def best_kind() -> str:
     """``hyperscan`` where the wheel is installed, else ``fallback``."""
     return "hyperscan" if find_spec("hyperscan") else "fallback"

@@ -82,6 +82,7 @@ class Events(SqliteEventLogStorage):
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         # Dagster's own constructor connects already.
         self._engines: dict[str, db.Engine] = {}
+        self._columns: set[str] = set()
         super().__init__(base_dir, inst_data)
 
     @classmethod
@@ -108,6 +109,12 @@ class Events(SqliteEventLogStorage):
             self._initialized_dbs.add(shard)
             self._engines[shard] = engine
         return self._engines[shard]
+
+    def _has_asset_key_col_on_connection(self, conn: db.Connection, column_name: str) -> bool:
+        # A column that is there stays there; Dagster reads the schema anew for every event.
+        if column_name not in self._columns and super()._has_asset_key_col_on_connection(conn, column_name):
+            self._columns.add(column_name)
+        return column_name in self._columns
 
     def dispose(self) -> None:
         """Close what is open."""

@@ -116,6 +116,8 @@ def causes_of(failures: Sequence[Failure]) -> list[tuple[str, str | None]]:
     Returns:
         (n,) pairs (category, the words that told it); null words where no text did.
     """
+    if not failures:
+        return []
     known = causes()
     parts = [[part for text in failure.texts for part in _parts(known, text)] for failure in failures]
     rows = (*known.texts, *known.loose)

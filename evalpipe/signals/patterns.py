@@ -142,8 +142,11 @@ def _evaluate(turns: pl.DataFrame, zone: str, rules: list[tuple[int, Pattern]]) 
     # and is twenty times slower than running them one after the other.
     near = turns.select("row", *CONTEXT_FLAGS, zone=_zone_column(zone), chars=pl.col("prose").str.len_chars())
     fired = near.select(pl.col("zone").str.contains(rulefiles.to_rust(p.any)).alias(f"{i}") for i, p in rules)
-    hits = []
-    for i, p in rules:
+    any_fired = fired.select(pl.all().any()).row(0)
+    hits = [near.clear().select("row", pattern=pl.lit(0, dtype=pl.Int32))]
+    for (i, p), is_found in zip(rules, any_fired, strict=True):
+        if not is_found:
+            continue
         mine = near[fired[f"{i}"].arg_true()]
         if p.max_chars:
             mine = mine.filter(pl.col("chars") <= p.max_chars)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +89,14 @@ def _translate(pattern: str, *, boundary: str, end: str) -> str:
     return "".join(out)
 
 
+@cache
 def to_rust(pattern: str) -> str:
     """The pattern for Polars (Rust's ``regex``)."""
     check(pattern)
     return _translate(pattern, boundary=r"(?-u:\b)", end="$")
 
 
+@cache
 def to_python(pattern: str) -> re.Pattern[str]:
     """The pattern for Python's ``re``, with the same matches."""
     check(pattern)

@@ -34,7 +34,7 @@ def scenarios(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """
     data = _data()
     evidence = openings(sessions, turns)
-    ruled = pl.coalesce([pl.when(_holds(rule)).then(pl.lit(rule["scenario"])) for rule in data["rule"]])
+    ruled = _ruled()
     declared = pl.col("scenario_declared")
     method = pl.when(declared.is_not_null()).then(pl.lit("declared")).when(ruled.is_not_null()).then(pl.lit("rule"))
     return evidence.select(
@@ -42,6 +42,12 @@ def scenarios(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         scenario=pl.coalesce(declared, ruled, pl.lit(data["default"])),
         scenario_method=method.otherwise(pl.lit("default")),
     )
+
+
+@lru_cache(maxsize=1)
+def _ruled() -> pl.Expr:
+    # Made once: on a small part, to write hundreds of patterns anew takes longer than to look for them.
+    return pl.coalesce([pl.when(_holds(rule)).then(pl.lit(rule["scenario"])) for rule in _data()["rule"]])
 
 
 def openings(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,8 @@ import polars as pl
 from evalpipe import analysis
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.criteria.model import Criteria
-from evalpipe.steps.context import LOGIC, Context
+from evalpipe.steps.context import Context
+from evalpipe.steps.versions import LOGIC
 from evalpipe.store.manifest import Manifest, SliceKey
 
 _OUTCOMES = "signals.session_outcomes"

@@ -17,7 +17,8 @@ from evalpipe.masking import mask_part, ner, texts
 from evalpipe.masking.corpus import Corpus, Label, Sample
 from evalpipe.masking.evaluate import evaluate
 from evalpipe.masking.ner import CHUNK_CHARACTERS, NerPass
-from evalpipe.steps.context import code_versions, load_criteria
+from evalpipe.steps.context import load_criteria
+from evalpipe.steps.versions import code_versions
 from evalpipe_tests.masking.support import PLAN, frames, session
 
 NAMED = replace(PLAN, ner="list")

@@ -19,11 +19,12 @@ from evalpipe.definitions import build_defs
 from evalpipe.orchestration import runner as runner_module
 from evalpipe.orchestration.sensors import late_days
 from evalpipe.settings import Settings
-from evalpipe.steps import context as context_module
+from evalpipe.steps import versions as versions_module
 from evalpipe.steps.analysis import latest, make_gates, make_scorecard, outdated
-from evalpipe.steps.context import code_versions, load_criteria, open_context, today, yesterday
+from evalpipe.steps.context import load_criteria, open_context, today, yesterday
 from evalpipe.steps.land import land
 from evalpipe.steps.publish import committed, compare
+from evalpipe.steps.versions import code_versions
 from evalpipe_tests.orchestration.small import AS_OF, opened, running, settings_of, write_sessions
 
 WORDS = " ".join(["the", "words", "of", "a", "person"])
@@ -238,19 +239,19 @@ def test_masking_is_stale_when_the_rule_set_in_force_or_a_validator_changes(
     first = code_versions(criteria, "prices")
     folder = tmp_path / "rules"
     folder.mkdir()
-    for path in context_module.ruleset_folder(criteria).glob("*.toml"):
+    for path in versions_module.ruleset_folder(criteria).glob("*.toml"):
         (folder / path.name).write_text(path.read_text("utf-8"), "utf-8")
     words = folder / "words.toml"
     words.write_text(words.read_text("utf-8") + '\nof_the_house = ["x"]\n', "utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(context_module, "ruleset_folder", lambda _: folder)
+        patch.setattr(versions_module, "ruleset_folder", lambda _: folder)
         assert code_versions(criteria, "prices")["masked"] != first["masked"]
     with monkeypatch.context() as patch:
-        patch.setattr(context_module.masking.validators, "__file__", str(folder / "__init__.py"))
+        patch.setattr(versions_module.masking.validators, "__file__", str(folder / "__init__.py"))
         (folder / "base.py").write_text("", "utf-8")
-        context_module._validators_digest.cache_clear()
+        versions_module._validators_digest.cache_clear()
         other = code_versions(criteria, "prices")
-    context_module._validators_digest.cache_clear()
+    versions_module._validators_digest.cache_clear()
     assert other["masked"] != first["masked"]
     assert other["signals"] == first["signals"]
 

@@ -20,14 +20,22 @@ from evalpipe_tests.steps.world import DAY, make, opened, session, write
 STEPS = ("raw", "masked", "signals", "outcomes")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    log = write(tmp_path / "logs" / "a.jsonl", *session("a"), *session("b", turns=2), tail='{"type"\n')
-    with opened(tmp_path / "home") as context:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a log and a home that was run whole: a copy takes no time, a run does."""
+    folder = tmp_path_factory.mktemp("built")
+    log = write(folder / "logs" / "a.jsonl", *session("a"), *session("b", turns=2), tail='{"type"\n')
+    with opened(folder / "home") as context:
         land(context, [log])
         done = make(context)
         assert [len(done[step].made) for step in STEPS] == [1, 1, 1, 1]
         assert context.plan().days == []
+    return folder
+
+
+@pytest.fixture
+def home(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path, dirs_exist_ok=True)
     return tmp_path / "home"
 
 

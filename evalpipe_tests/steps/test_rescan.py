@@ -17,8 +17,8 @@ from evalpipe.cli import app
 from evalpipe.console import doctor
 from evalpipe.masking.rules import default_dir
 from evalpipe.settings import load
-from evalpipe.steps import context as context_module
 from evalpipe.steps import rescan
+from evalpipe.steps import versions as versions_module
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.land import land
 from evalpipe.store.manifest import Manifest
@@ -45,7 +45,7 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A rule set of the test's own, so that it can be changed."""
     folder = tmp_path / "rules-1"
     shutil.copytree(default_dir(), folder)
-    monkeypatch.setattr(context_module, "ruleset_folder", lambda criteria: folder)
+    monkeypatch.setattr(versions_module, "ruleset_folder", lambda criteria: folder)
     return folder
 
 
@@ -53,7 +53,7 @@ def _with_new_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "rules-2"
     shutil.copytree(default_dir(), folder)
     (folder / "badges.toml").write_text(RULE, "utf-8")
-    monkeypatch.setattr(context_module, "ruleset_folder", lambda criteria: folder)
+    monkeypatch.setattr(versions_module, "ruleset_folder", lambda criteria: folder)
 
 
 @contextmanager

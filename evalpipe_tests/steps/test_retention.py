@@ -16,8 +16,8 @@ from evalpipe.criteria.model import Criteria
 from evalpipe.locations import data_dir
 from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import Settings
-from evalpipe.steps import context as context_module
 from evalpipe.steps import retention, seal, slices
+from evalpipe.steps import versions as versions_module
 from evalpipe.steps.context import Context, load_criteria, today
 from evalpipe.steps.erase import erase
 from evalpipe.steps.land import land
@@ -194,10 +194,10 @@ def test_newer_rules_scan_what_is_left_of_a_sealed_day_and_newer_patterns_leave_
     expire(home)
     with alone(home) as context:
         before = later_layers(context)
-    monkeypatch.setitem(context_module.LOGIC, "signals", "999")
+    monkeypatch.setitem(versions_module.LOGIC, "signals", "999")
     with alone(home) as context:
         assert not context.plan().stale
-    monkeypatch.setitem(context_module.LOGIC, "masked", "999")
+    monkeypatch.setitem(versions_module.LOGIC, "masked", "999")
     with alone(home) as context:
         assert context.plan().stale[DAY] == ("masked", "logic or criteria changed")
         make(context)
@@ -205,7 +205,7 @@ def test_newer_rules_scan_what_is_left_of_a_sealed_day_and_newer_patterns_leave_
         assert {name for name, frame in later_layers(context).items() if not frame.equals(before[name])} == set()
         land(context, [write(tmp_path / "late.jsonl", *log("new", "user-7", DAY, SAID))])
         make(context)
-    monkeypatch.setitem(context_module.LOGIC, "masked", "1000")
+    monkeypatch.setitem(versions_module.LOGIC, "masked", "1000")
     with alone(home) as context:
         assert context.plan().stale[DAY][0] == "outcomes", "a late session waits as it was logged"
         assert rows(context, "masked.sessions").height == 5
