@@ -12,6 +12,7 @@ from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import decide_gates
 from evalpipe.analysis.labels import version_labels
 from evalpipe.analysis.measurement import require_one_measurement
+from evalpipe.analysis.recovery import recovery_curves
 from evalpipe.analysis.score import score
 from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.windows import window_bounds
@@ -24,6 +25,7 @@ __all__ = [
     "corrected",
     "corrections",
     "decide_gates",
+    "recovery_curves",
     "require_one_measurement",
     "require_versions",
     "score",

@@ -29,6 +29,7 @@ _NUMBERS = "analysis.net_improvement"
 _ABLATION = "analysis.ablation"
 _CORRECTED = "analysis.corrected_rates"
 _BRIDGES = "analysis.bridges"
+_CURVES = "analysis.recovery_curves"
 
 #: Reason of a correction that takes a person out of a number as it was made.
 ERASURE = "erasure"
@@ -172,6 +173,15 @@ def make_analysis(
             outcomes,
             receipts.seen.counts(opened.manifests),
             receipts.seen.reviewed(),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+        )
+        tables[_CURVES] = analysis.recovery_curves(
+            outcomes,
+            receipts.seen.episodes(opened.manifests),
             context.criteria,
             as_of=day,
             window=window,

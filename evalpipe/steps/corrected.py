@@ -1,6 +1,7 @@
-"""What signals a window holds, and what reviewers said of them: the input of corrected rates.
+"""What signals a window holds, and what reviewers said of them: the input of corrected rates and curves.
 
-Belongs here: reading both from the lake. Does not belong here: corrections (``analysis/corrected.py``).
+Belongs here: reading them from the lake. Does not belong here: corrections (``analysis/corrected.py``),
+curves (``analysis/recovery.py``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import polars as pl
 
 from evalpipe import review, signals
 from evalpipe.analysis.corrected import COUNTS, REVIEWED
+from evalpipe.analysis.recovery import EPISODES
 from evalpipe.steps import reviews
 from evalpipe.steps.context import Context
 from evalpipe.store.manifest import Manifest, digest_of
@@ -38,6 +40,12 @@ class Evidence:
     def counts(self, outcomes: Iterable[Manifest]) -> pl.DataFrame:
         """Signals by session of the days of some outcomes, rows of :data:`evalpipe.analysis.corrected.COUNTS`."""
         return pl.concat([pl.DataFrame(schema=COUNTS), *(self._day(m.key.day) for m in outcomes)])
+
+    def episodes(self, outcomes: Iterable[Manifest]) -> pl.DataFrame:
+        """Correction episodes of the days of some outcomes, rows of :data:`evalpipe.analysis.recovery.EPISODES`."""
+        made = [m for one in outcomes if (m := self._context.lookup("signals", one.key.day)) is not None]
+        rows = self._context.lake.read("signals.derived", made, ["signal", *EPISODES])
+        return rows.filter(signal="recovery").select(list(EPISODES))
 
     def reviewed(self) -> pl.DataFrame:
         """Reviewed units under the detectors in force, rows of :data:`evalpipe.analysis.corrected.REVIEWED`."""

@@ -59,6 +59,7 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.paired_tasks",
         "analysis.corrected_rates",
         "analysis.bridges",
+        "analysis.recovery_curves",
     ),
     "scorecard": ("analysis.scorecard",),
 }

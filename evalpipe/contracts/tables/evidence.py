@@ -245,6 +245,27 @@ BRIDGES = Table(
     ),
 )  # fmt: skip
 
+RECOVERY_CURVES = Table(
+    layer="analysis",
+    name="recovery_curves",
+    grain="one row a version and number of answers",
+    meaning="Share of correction episodes back on track within k answers; episodes that nobody judged to the end are censored.",
+    sort=("as_of", "window_name", "measurement", "version", "k"),
+    columns=(
+        *stamp_columns(),
+        _VERSION,
+        Column("k", I64, "Answers after the correction whose reception was seen.", nullable=False, key=True, low=1),
+        Column("n_episodes", I64, "Correction episodes of the version.", nullable=False, low=1),
+        Column("n_at_risk", I64, "Episodes that were still open, and watched, at the k-th answer.", nullable=False, low=0),
+        Column("n_recovered", I64, "Those that were back on track with it.", nullable=False, low=0),
+        Column("recovered", F64, "Share back on track within k answers (Kaplan and Meier, 1958).", nullable=False, low=0.0, high=1.0),
+        Column("recovered_lo", F64, "Lower end of its 95 % interval, episodes taken as independent.", low=0.0, high=1.0),
+        Column("recovered_hi", F64, "Upper end.", low=0.0, high=1.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
 TABLES = (
     ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS, CORRECTED_RATES, BRIDGES,
+    RECOVERY_CURVES,
 )  # fmt: skip
