@@ -30,6 +30,7 @@ from evalpipe.analysis.rows import (
     net_improvement_rows,
     pair_rows,
     strata_rows,
+    unordered,
 )
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts import render
@@ -92,7 +93,9 @@ def score(
     arms = render.empty(ROUTING_ARMS) if arms is None else arms.filter(_within(window_start, window_end))
     assigned = ledger_checks(settled, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
     examined = examine(population, estimand, assigned)
-    basis = Basis(stamp, estimand, population.versions, examined.design, examined.failed, examined.noted)
+    basis = Basis(
+        stamp, estimand, population.versions, examined.design, examined.failed, examined.noted, examined.is_ordered
+    )
     parents = mergeable_parents(population, estimand.min_sessions_per_version)
     scored: list[Scored] = []
     for metric in estimand.metrics if population.n else ():
@@ -112,6 +115,9 @@ def score(
         for group in groups
         if group.slice not in known
     ]
+    if not examined.is_ordered:
+        scored = [unordered(one) for one in scored]
+        headline = unordered(headline) if headline else None
     checks = diagnostics_rows(inside, settled, population, examined, headline, criteria, stamp, groups, arrays, demoted)
     return {
         **evidence,
