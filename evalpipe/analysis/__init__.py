@@ -9,7 +9,7 @@ from evalpipe.analysis.bridge import bridged
 from evalpipe.analysis.coherence import Coherence, coherence
 from evalpipe.analysis.corrected import corrected
 from evalpipe.analysis.corrections import corrections
-from evalpipe.analysis.gates import decide_gates
+from evalpipe.analysis.gates import DECIDED, decide_gates
 from evalpipe.analysis.labels import version_labels
 from evalpipe.analysis.measurement import require_one_measurement
 from evalpipe.analysis.recovery import recovery_curves
@@ -18,6 +18,7 @@ from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
+    "DECIDED",
     "Coherence",
     "ablation",
     "bridged",

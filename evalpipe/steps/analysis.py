@@ -340,7 +340,12 @@ def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: s
         EvalpipeError: ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
     require_current(context, manifest)
-    decided = analysis.decide_gates(tables_of(context, manifest), context.criteria, candidate, baseline)
+    earlier = [
+        pl.read_parquet(path, columns=list(analysis.DECIDED)) for path in context.lake.appended("analysis.gates")
+    ]
+    before = pl.concat(earlier) if earlier else None
+    tables = tables_of(context, manifest)
+    decided = analysis.decide_gates(tables, context.criteria, candidate, baseline, decided=before)
     context.lake.append("analysis.gates", decided)
     return decided
 
