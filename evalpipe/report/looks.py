@@ -69,8 +69,8 @@ def _alarms(inputs: ReportInputs, names: Mapping[str, str]) -> Note | None:
         return Note("No alarm.", "No version shows a loss against its own first fourteen days.")
     told = [f"{_named(names, [name])} since {fmt.day(night)}" for name, night in first.items()]
     more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    text = f"{fmt.listed(told[:_NAMED])}{more}, against its own first fourteen days. Without a loss it rings once in 500 nights."
-    return Note("Alarm on a loss:", text)
+    text = f"{fmt.listed(told[:_NAMED])}{more}, against its own first fourteen days."
+    return Note("Alarm on a loss:", f"{text} Without a loss it rings once in 500 nights.")
 
 
 def _opinions(inputs: ReportInputs, names: Mapping[str, str]) -> Note | None:
