@@ -18,6 +18,7 @@ import typer
 from evalpipe import __version__
 from evalpipe import settings as settings_module
 from evalpipe.console import arguments, key_verbs, mask_verbs, review_verbs, show, signal_verbs
+from evalpipe.console import board as board_verb
 from evalpipe.console import edge as edge_verb
 from evalpipe.console import validate as validate_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
@@ -38,6 +39,7 @@ app.add_typer(mask_verbs.app, name="mask")
 app.add_typer(signal_verbs.app, name="signals")
 app.command()(edge_verb.edge)
 app.command()(validate_verb.validate)
+app.command()(board_verb.board)
 app.add_typer(key_verbs.app, name="keys")
 app.add_typer(review_verbs.app, name="review")
 
@@ -405,6 +407,21 @@ def criteria_diff(
         changes = files.diff(load_criteria(old), load_criteria(new))
         rows = [{"key": c.path, "old": str(c.old), "new": str(c.new), "effect": str(c.effect)} for c in changes]
         print(json.dumps(rows)) if as_json else show.table(rows, title="changes")
+
+
+@criteria_app.command("bridge")
+def criteria_bridge(
+    old: Annotated[str, typer.Argument(help="Name or file of the old criteria.")],
+    new: Annotated[str, typer.Argument(help="Name or file of the new ones.")],
+    home: Home = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What a change of criteria did to the headline, on sessions that were scored under both."""
+    from evalpipe.console import bridge
+
+    with handled(as_json=as_json, debug=debug):
+        bridge.bridge(_existing(home, new), old, as_json=as_json)
 
 
 # ---- helpers

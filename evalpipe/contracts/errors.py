@@ -230,6 +230,15 @@ ERROR_CODES = _codes(
         Exit.SOME_SLICES_RED,
     ),
     Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
+    Code(
+        "BOARD_INVALID",
+        "A CSV of published rows cannot be read as a board.",
+        "Mend the column and row named (docs/criteria.md, Boards).",
+        Exit.USAGE,
+    ),
+    Code(
+        "VIEW_INVALID", "A view of a board breaks a rule.", "Mend the named key (docs/criteria.md, Boards).", Exit.USAGE
+    ),
     Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),
     Code("CRITERIA_INVALID", "The criteria file breaks a rule.", "Mend the named key.", Exit.USAGE),
     Code(

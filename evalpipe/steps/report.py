@@ -16,6 +16,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import Context
+from evalpipe.steps.receipts import outcome_days
 from evalpipe.store.files import write_atomically
 from evalpipe.store.manifest import Manifest
 
@@ -111,7 +112,7 @@ def folder(context: Context, manifest: Manifest) -> Path:
 
 def window_days(context: Context, manifest: Manifest) -> list[date]:
     """Days whose outcomes an analysis was made from."""
-    return sorted(date.fromisoformat(name.removeprefix("outcomes ")) for name in manifest.inputs)
+    return sorted(outcome_days(manifest.inputs))
 
 
 def health_days(context: Context, manifest: Manifest, start: date) -> list[date]:
