@@ -180,8 +180,9 @@ def gate(
     Differences are turned so that + is better for every metric; the report leaves each metric its own sign.
     """
     from evalpipe.console import summary
-    from evalpipe.steps.analysis import make_gates, versions_of
+    from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
+    from evalpipe.steps.decisions import make_gates
 
     with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
@@ -205,8 +206,9 @@ def release(
     """Scorecard of one agent version."""
     from evalpipe.console import summary
     from evalpipe.orchestration.assets.analysis import is_partition_key
-    from evalpipe.steps.analysis import make_scorecard, versions_of
+    from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
+    from evalpipe.steps.decisions import make_scorecard
 
     with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)

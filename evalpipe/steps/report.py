@@ -16,6 +16,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import Context
+from evalpipe.steps.decisions import make_gates
 from evalpipe.steps.receipts import outcome_days
 from evalpipe.store.files import write_atomically
 from evalpipe.store.manifest import Manifest
@@ -83,7 +84,7 @@ def render(
     """
     tables = analysis_step.tables_of(context, manifest)
     if candidate and baseline:
-        tables["analysis.gates"] = analysis_step.make_gates(context, manifest, candidate, baseline)
+        tables["analysis.gates"] = make_gates(context, manifest, candidate, baseline)
     start = tables["analysis.diagnostics"]["window_start"].min()
     days = health_days(context, manifest, start if isinstance(start, date) else manifest.key.day)
     masked = [m for day in days if (m := context.lookup("masked", day)) is not None]

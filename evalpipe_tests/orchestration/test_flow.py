@@ -20,8 +20,9 @@ from evalpipe.orchestration import runner as runner_module
 from evalpipe.orchestration.sensors import late_days
 from evalpipe.settings import Settings
 from evalpipe.steps import versions as versions_module
-from evalpipe.steps.analysis import latest, make_gates, make_scorecard, outdated
+from evalpipe.steps.analysis import latest, outdated
 from evalpipe.steps.context import load_criteria, open_context, today, yesterday
+from evalpipe.steps.decisions import make_gates, make_scorecard
 from evalpipe.steps.land import land
 from evalpipe.steps.publish import committed, compare
 from evalpipe.steps.validation import newest_outcomes
