@@ -14,6 +14,7 @@ from evalpipe.review.page import page
 from evalpipe.review.pooling import chances, held, pooled
 from evalpipe.review.quality import quality
 from evalpipe.review.rules import Guide, Limits, guide, limits
+from evalpipe.review.units import labelled, named
 
 __all__ = [
     "STYLES",
@@ -29,7 +30,9 @@ __all__ = [
     "guide",
     "held",
     "last_opinions",
+    "labelled",
     "limits",
+    "named",
     "page",
     "pooled",
     "quality",

@@ -32,7 +32,7 @@ def chances(items: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
 
 def held(found: pl.DataFrame) -> pl.DataFrame:
     """Probability that any sample holds an item: ``session_id, seq, held``, from rows of :func:`chances`."""
-    return found.group_by(_ITEM).agg(held=pl.col("inclusion_prob").sum())
+    return found.sort(_CHANCE).group_by(_ITEM, maintain_order=True).agg(held=pl.col("inclusion_prob").sum())
 
 
 def pooled(opinions: pl.DataFrame, items: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
@@ -55,6 +55,8 @@ def pooled(opinions: pl.DataFrame, items: pl.DataFrame, found: pl.DataFrame) -> 
         "sample_id", share=(pl.col("n_labelled") / pl.col("n")).clip(0.0, 1.0).fill_null(1.0)
     )
     chance = (pl.col("inclusion_prob") * pl.col("share")).sum().clip(0.0, 1.0)
-    weighed = found.join(shares, on="sample_id").group_by(_ITEM).agg(anywhere=chance)
+    # In a fixed order, and rounded: what is made of it is told apart by its digest.
+    placed = found.sort(_CHANCE).join(shares, on="sample_id", maintain_order="left")
+    weighed = placed.group_by(_ITEM, maintain_order=True).agg(anywhere=chance.round(12))
     known = opinions.join(weighed, on=_ITEM, how="left", maintain_order="left")
     return known.with_columns(inclusion_prob=pl.coalesce("anywhere", "inclusion_prob")).select(opinions.columns)

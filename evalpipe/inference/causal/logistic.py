@@ -128,7 +128,7 @@ def _ridge(penalty: Floats, n_classes: int) -> Floats:
     """(J P, J P) matrix of the penalty on the log-odds against class 0."""
     j = n_classes - 1
     between = np.eye(j) - (np.ones((j, j)) / n_classes if j > 1 else 0.0)
-    return np.kron(between, np.diag(penalty))
+    return np.asarray(np.kron(between, np.diag(penalty)), dtype=np.float64)
 
 
 def _start(X: Floats, counts: Floats, ridge: Floats) -> tuple[Floats, Floats]:
