@@ -20,7 +20,7 @@ from evalpipe.signals.labelled import TURN_CLASSES
 from evalpipe.steps import borderline as steps
 
 
-def train(paths: Sequence[Path], held: Sequence[Path], out: Path, *, licence: str | None, as_json: bool) -> None:
+def train(paths: Sequence[Path], held: Sequence[Path], out: Path, *, as_json: bool, licence: str | None = None) -> None:
     """Train, write and tell.
 
     Args:
