@@ -14,7 +14,7 @@ from scipy import stats
 
 from evalpipe.inference.cells import divide
 from evalpipe.inference.gates import MIN_DF
-from evalpipe.inference.intervals import mean_interval, stratified_trials, t_interval
+from evalpipe.inference.intervals import known_error, mean_interval, stratified_trials, t_interval
 from evalpipe.inference.letters import compact_letters
 from evalpipe.inference.model import Bools, Comparison, Floats, Options, Sample
 from evalpipe.inference.power import smallest_effect
@@ -32,6 +32,8 @@ from evalpipe.inference.support import Support
 from evalpipe.inference.validate import check_options, check_sample
 from evalpipe.inference.variance import ClusterVariance, ContrastVariance, hc2
 
+#: Reasons for which nothing is decided on a number that is shown.
+BLOCKING = ("low_support", "no_variation", "few_degrees_of_freedom")
 FEW_CLUSTERS = 10.0
 DOMINANT_LEVERAGE = 0.9
 _NO_VARIATION = 1e-12
@@ -101,7 +103,7 @@ def _estimate(prepared: Prepared) -> _Estimates:
     mean = sums.mean
     scale = np.abs(mean) @ np.abs(target.ell)
     se = np.sqrt(np.maximum(np.diag(variance.cov), 0.0))
-    se = np.where(se > _NO_VARIATION * np.maximum(scale, 1e-300), se, np.nan)
+    se = known_error(se, scale)
     unclustered = hc2(sums, target.ell)
     deff = divide(se**2, unclustered)
     return _Estimates(

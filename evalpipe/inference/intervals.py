@@ -14,6 +14,23 @@ from evalpipe.inference.model import Floats
 from evalpipe.inference.proportions import wilson
 
 
+#: Share of the size of what is averaged below which a standard error is rounding.
+_NO_VARIATION = 1e-12
+
+
+def known_error(se: Floats, scale: Floats | float) -> Floats:
+    """Standard errors that are more than rounding; NaN for the others.
+
+    Where all outcomes are alike nothing was learnt about their spread, and an interval of no width
+    would claim that everything was.
+
+    Args:
+        se: (F,) standard errors. scale: size of what was averaged, in the units of ``se``.
+    """
+    se = np.asarray(se, dtype=np.float64)
+    return np.where(se > _NO_VARIATION * np.maximum(scale, 1e-300), se, np.nan)
+
+
 def t_interval(estimate: Floats, se: Floats, df: Floats, level: float) -> tuple[Floats, Floats]:
     """estimate -+ t(1 - level/2; df) se; NaN where ``se`` or ``df`` is NaN."""
     half = stats.t.ppf(1.0 - level / 2.0, df) * se

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalpipe.inference.cells import Ints
-from evalpipe.inference.intervals import t_interval
+from evalpipe.inference.intervals import known_error, t_interval
 from evalpipe.inference.model import Floats, Options, Sample
 from evalpipe.inference.prepare import find_support, prepare, total
 from evalpipe.inference.scatter import spread
 from evalpipe.inference.validate import check_options, check_sample
 from evalpipe.inference.variance import ClusterVariance
-
-_NO_VARIATION = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def net_shift(sample: Sample, options: Options) -> Shift:
     mean, ell = prepared.sums.mean, prepared.target.ell
     variance = ClusterVariance(prepared.rows, prepared.sums).contrasts(ell)
     se = np.sqrt(np.maximum(np.diag(variance.cov), 0.0))
-    se = np.where(se > _NO_VARIATION * np.maximum(np.abs(mean) @ np.abs(ell), 1e-300), se, np.nan)
+    se = known_error(se, np.abs(mean) @ np.abs(ell))
     estimate = mean @ ell
     lo, hi = t_interval(estimate, se, variance.df, options.alpha)
     lay = spread(sample.n_versions, prepared.versions)

@@ -23,7 +23,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "5",
     "outcomes": "7",
-    "analysis": "7",
+    "analysis": "8",
     "scorecard": "1",
 }
 

@@ -1,0 +1,93 @@
+"""What tables of evidence must not claim: numbers of a failed design, intervals of nothing, errors of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalpipe.analysis.evidence import evidence_tables
+from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.criteria import Criteria
+
+Trial = Callable[..., pl.DataFrame]
+Run = Callable[..., dict[str, pl.DataFrame]]
+HeadlineOf = Callable[..., Headline]
+A, B = "acme · a", "acme · b"
+COMPARING = ("estimators", "sensitivity", "durations", "nights", "movement")
+
+
+def rows(tables: dict[str, pl.DataFrame], table: str, **where: Any) -> list[dict[str, Any]]:
+    found = tables[f"analysis.{table}"]
+    for name, value in where.items():
+        found = found.filter(pl.col(name) == value)
+    return found.to_dicts()
+
+
+def test_a_failed_design_is_told_on_every_row_that_compares(
+    trial: Trial, headline_of: HeadlineOf, criteria: Criteria
+) -> None:
+    headline = headline_of(trial({"a": 0.4, "b": 0.6}), criteria)
+    failed = evidence_tables(replace(headline, failed=("srm",)), headline.stamp)
+    for name in COMPARING:
+        known = [row for row in rows(failed, name) if row["status"] != "unavailable"]
+        assert known
+        assert {row["status"] for row in known} == {"suspect"}
+        assert all("srm" in row["reasons"] for row in known)
+    # Counting sessions asks for no design.
+    assert {row["status"] for row in rows(failed, "attempts")} == {"ok"}
+    noted = evidence_tables(replace(headline, noted=("balance",)), headline.stamp)
+    own = evidence_tables(headline, headline.stamp)
+    for name in COMPARING:
+        assert [row["status"] for row in rows(noted, name)] == [row["status"] for row in rows(own, name)]
+        assert all("balance" in row["reasons"] for row in rows(noted, name) if row["status"] != "unavailable")
+
+
+def test_little_common_traffic_decides_nothing_in_evidence(
+    make_outcomes: Any, headline_of: HeadlineOf, criteria: Criteria
+) -> None:
+    rng = np.random.default_rng(6)
+    n = 1_200
+    # Either version does most of its work where the other was never seen.
+    model = np.array(["a", "b"])[rng.integers(0, 2, n)]
+    apart = rng.random(n) < 0.7
+    scenario = [f"only-{one}" if alone else "coding" for one, alone in zip(model, apart, strict=True)]
+    headline = headline_of(make_outcomes(list(model), rng.random(n) < 0.5, scenario=scenario), criteria)
+    assert "low_support" in headline.found.reasons[0]
+    tables = evidence_tables(headline, headline.stamp)
+    for name in COMPARING:
+        known = [row for row in rows(tables, name) if row["status"] != "unavailable"]
+        assert known
+        assert {row["status"] for row in known} == {"inconclusive"}
+        assert all("low_support" in row["reasons"] for row in known)
+
+
+def test_a_movement_has_the_error_of_leaving_users_out(
+    trial: Trial, headline_of: HeadlineOf, criteria: Criteria
+) -> None:
+    headline = headline_of(trial({"a": 0.4, "b": 0.6}, n=400), criteria)
+    found = rows(evidence_tables(headline, headline.stamp), "movement", version=B)[0]
+    # One stratum, two versions: half the difference, later minus earlier; CR3 is the jackknife.
+    sample, later = headline.sample, headline.days() >= 14
+    is_b = sample.version == 1
+
+    def moved(keep: np.ndarray) -> tuple[float, float]:
+        rate = {
+            (late, b): sample.y[keep & (later == late) & (is_b == b)].mean()
+            for late in (False, True)
+            for b in (False, True)
+        }
+        own = rate[True, True] - rate[False, True]
+        return (own - rate[True, False] + rate[False, False]) / 2, own
+
+    whole = moved(np.ones(len(sample.y), dtype=bool))
+    without = np.array([moved(sample.user != user) for user in np.unique(sample.user)])
+    se = np.sqrt(((without - np.array(whole)) ** 2).sum(axis=0))
+    assert (found["total"], found["own"]) == (pytest.approx(whole[0]), pytest.approx(whole[1]))
+    assert (found["total_se"], found["own_se"]) == (pytest.approx(se[0]), pytest.approx(se[1]))
+    assert found["total_hi"] - found["total"] == pytest.approx(found["total"] - found["total_lo"])
+    assert 1.9 < (found["own_hi"] - found["own"]) / found["own_se"] < 2.1
