@@ -13,7 +13,6 @@ from evalpipe.inference.cells import Ints
 from evalpipe.inference.model import Floats
 from evalpipe.inference.proportions import wilson
 
-
 #: Share of the size of what is averaged below which a standard error is rounding.
 _NO_VARIATION = 1e-12
 

@@ -111,35 +111,40 @@ def _errors(headline: Headline, later: Ints, shown: Ints, weight: list[Floats], 
     stratum_at[shown] = np.arange(s)
     stratum = np.where(headline.found.kept[sample.stratum], stratum_at[headline.target[sample.stratum]], -1)
     use = np.flatnonzero((place[sample.version] >= 0) & (stratum >= 0) & (sample.d > 0))
-    cell = (later[use] * k + place[sample.version[use]]) * s + stratum[use]
-    d, y = sample.d[use], sample.y[use]
-    rows = group(sample.user[use].astype(np.int64), cell, d, y, 2 * k * s)
-    sums = cell_sums(cell, d, y, rows)
+    user, d, y = sample.user[use].astype(np.int64), sample.d[use], sample.y[use]
+    version, at = place[sample.version[use]], later[use] * s + stratum[use]
     share = [values / values.sum() for values in weight]
-    # ell[half, version, stratum, function]
-    total, own = np.zeros((2, k, s, k)), np.zeros((2, k, s, k, s))
+    sign = np.array([-1.0, 1.0])
+    # A total stands on the cells of all versions in both halves; a part of its own on the version's.
+    coefficient = sign[:, None, None, None] * contrast.T[None, :, None, :] * np.stack(share)[:, None, :, None]
+    ell = coefficient.transpose(1, 0, 2, 3).reshape(2 * k * s, k)
+    alpha = headline.options.alpha
+    total, is_alone = _spread(user, version * 2 * s + at, d, y, ell, alpha)
+    why = np.where(is_alone, "one_user", np.where(np.isfinite(total[0]), "", "no_variation"))
+    why[(contrast == 0).all(axis=1)] = ""
     mean = np.where((weight[0] > 0) & (weight[1] > 0), (share[0] + share[1]) / 2.0, 0.0)
-    for at, sign in ((0, -1.0), (1, 1.0)):
-        total[at] = sign * contrast.T[:, None, :] * share[at][None, :, None]
-        for i in range(k):
-            own[at, i, np.arange(s), i, np.arange(s)] = sign * mean
-    ell = np.concatenate((total.reshape(2 * k * s, k), own.reshape(2 * k * s, k * s)), axis=1)
+    part = (sign[:, None, None] * np.diag(mean)[None]).reshape(2 * s, s)
+    own = [
+        _spread(user[mine], at[mine], d[mine], y[mine], part, alpha)[0] for mine in (version == i for i in range(k))
+    ]  # fmt: skip
+    lines = np.stack([np.stack(one) for one in own], axis=1)
+    return _Errors(total, (lines[0], lines[1], lines[2]), why.tolist())
+
+
+def _spread(
+    user: Ints, cell: Ints, d: Floats, y: Floats, ell: Floats, alpha: float
+) -> tuple[tuple[Floats, Floats, Floats], Bools]:
+    """Standard errors of F functions of cell means and limits around 0, and which rest on a cell of one user.
+
+    Such a cell has no spread between users: what stands on it has no error.
+    """
+    rows = group(user, cell, d, y, len(ell))
+    sums = cell_sums(cell, d, y, rows)
     found = ClusterVariance(rows, sums).contrasts(ell)
-    used = ell != 0
-    # A cell of one user has no spread between users: what stands on it has no error.
-    is_alone = (used & (sums.users < 2)[:, None]).any(axis=0)
-    se = known_error(np.sqrt(np.maximum(np.diag(found.cov), 0.0)), np.abs(np.nan_to_num(sums.mean)) @ np.abs(ell))
-    se = np.where(is_alone, np.nan, se)
-    lo, hi = t_interval(np.zeros(len(se)), se, found.df, headline.options.alpha)
-    why = [
-        "one_user" if alone else "" if np.isfinite(e) else "no_variation" for alone, e in zip(is_alone, se, strict=True)
-    ]
-    is_own_reference = (contrast == 0).all(axis=1)
-    return _Errors(
-        (se[:k], lo[:k], hi[:k]),
-        (se[k:].reshape(k, s), lo[k:].reshape(k, s), hi[k:].reshape(k, s)),
-        ["" if is_own_reference[at] else why[at] for at in range(k)],
-    )
+    is_alone = ((ell != 0) & (sums.users < 2)[:, None]).any(axis=0)
+    scale = np.abs(np.nan_to_num(sums.mean)) @ np.abs(ell)
+    se = np.where(is_alone, np.nan, known_error(np.sqrt(np.maximum(np.diag(found.cov), 0.0)), scale))
+    return (se, *t_interval(np.zeros(len(se)), se, found.df, alpha)), is_alone
 
 
 def _places(headline: Headline) -> Ints:
