@@ -91,3 +91,33 @@ def test_a_movement_has_the_error_of_leaving_users_out(
     assert (found["total_se"], found["own_se"]) == (pytest.approx(se[0]), pytest.approx(se[1]))
     assert found["total_hi"] - found["total"] == pytest.approx(found["total"] - found["total_lo"])
     assert 1.9 < (found["own_hi"] - found["own"]) / found["own_se"] < 2.1
+
+
+@pytest.mark.parametrize("kind", ["all outcomes alike", "each version alike", "one user"])
+def test_where_the_headline_has_no_interval_nothing_beside_it_has_one(
+    kind: str, make_outcomes: Any, run: Run, criteria: Criteria
+) -> None:
+    rng = np.random.default_rng(7)
+    n = 400
+    model = np.array(["a", "b"])[rng.integers(0, 2, n)]
+    success = {
+        "all outcomes alike": np.ones(n),
+        "each version alike": model == "b",
+        "one user": rng.random(n) < 0.5,
+    }[kind]
+    user = ["u"] * n if kind == "one user" else [f"u{i:03d}" for i in rng.integers(0, 100, n)]
+    tables = run(make_outcomes(list(model), success, user_id=user), criteria)
+    own = rows(tables, "net_improvement", metric="positive_outcome", slice="all")
+    assert {(row["lo"], row["hi"]) for row in own} == {(None, None)}
+    found = rows(tables, "estimators")
+    assert found
+    why = "one_user" if kind == "one user" else "no_variation"
+    for row in found:
+        assert (row["lo"], row["hi"]) == (None, None)
+        assert row["status"] == "inconclusive"
+        assert why in row["reasons"]
+    for row in rows(tables, "sensitivity"):
+        assert row["status"] != "ok"
+        assert row["e_value_limit"] is row["gamma"] is None
+    for name, limits in (("movement", ("total_lo", "own_lo")), ("nights", ("so_far_lo", "evidence")), ("durations", ("shift_lo_s",))):  # fmt: skip
+        assert all(row[limit] is None for row in rows(tables, name) for limit in limits)

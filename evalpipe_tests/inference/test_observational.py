@@ -139,3 +139,13 @@ def test_the_short_way_has_no_number_where_there_is_none() -> None:
     assert np.isnan(same.se).all()
     resampled = bootstrap_comparison(alone, Options(), 10, 1)
     assert resampled.status == ["unavailable"] * 2
+
+
+def test_outcomes_that_do_not_vary_have_an_estimate_and_no_interval() -> None:
+    rng = np.random.default_rng(1)
+    label, kind = rng.integers(0, 2, 400), rng.integers(0, 3, (400, 1))
+    for found in weigh_routing(np.ones(400), label, kind, np.arange(400) // 3, 2).values():
+        assert np.allclose(found.estimate, 0.0, atol=1e-6)
+        assert np.isnan([found.se, found.lo, found.hi]).all()
+        assert found.status == ("inconclusive",) * 2
+        assert found.reasons == (("no_variation",),) * 2

@@ -25,6 +25,32 @@ _POPULATION = {"ipw": "common support", "aipw": "common support", "overlap": "ov
 
 def estimator_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     """One row an estimator and version."""
+    unbounded = _unbounded(headline)
+    for row in _rows(headline):
+        why = unbounded.get(str(row["version"]))
+        is_shown = why is not None and row["status"] != "unavailable"
+        yield {**row, **_without_interval(row, why or "")} if is_shown else row
+
+
+def _unbounded(headline: Headline) -> dict[str, str]:
+    """Versions whose spread nobody saw, by label: what no estimator can put limits to, and why."""
+    found = {}
+    for k, name in enumerate(headline.versions):
+        if headline.found.n_users[k] == 1:
+            found[name] = "one_user"
+        elif "no_variation" in headline.found.reasons[k]:
+            found[name] = "no_variation"
+    return found
+
+
+def _without_interval(row: Mapping[str, object], why: str) -> dict[str, object]:
+    told = row["reasons"]
+    reasons = [*(told if isinstance(told, list) else ()), why]
+    status = "suspect" if row["status"] == "suspect" else "inconclusive"
+    return {"lo": None, "hi": None, "status": status, "reasons": list(dict.fromkeys(reasons))}
+
+
+def _rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     yield from _recipes(headline)
     if headline.is_comparable:
         yield from _bootstrap(headline)
@@ -90,14 +116,13 @@ def _bootstrap(headline: Headline) -> Iterator[Mapping[str, object]]:
     reference = headline.criteria.estimand.reference
     found = bootstrap_comparison(headline.sample, headline.options, RESAMPLES, seed)
     for k in headline.compared:
-        is_ok = bool(np.isfinite(found.se[k]))
         yield {
             **_row(headline, "user_bootstrap", int(k), reference, headline.options.population),
             "estimate": headline.found.estimate[k],
             "lo": found.lo[k],
             "hi": found.hi[k],
-            "status": "ok" if is_ok else "unavailable",
-            "reasons": ["descriptive"] if is_ok else ["undefined_replicates"],
+            "status": found.status[k],
+            "reasons": ["descriptive"] if found.status[k] == "ok" else [found.reason[k]],
         }
 
 

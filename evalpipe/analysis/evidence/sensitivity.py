@@ -57,7 +57,8 @@ def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
         if cells is not None:
             effect, variance = cells.effects
             rest = (cells.x.sum(axis=0) - cells.x[at], cells.n.sum(axis=0) - cells.n[at])
-            bears = sensitivity(cells.x[at], cells.n[at], *rest, alpha=headline.options.alpha)
+            if np.isfinite(found.lo[k]):
+                bears = sensitivity(cells.x[at], cells.n[at], *rest, alpha=headline.options.alpha)
             if is_uniform:
                 q_p = heterogeneity(effect[at], variance[at]).p
                 s_p = qualitative_interaction(effect[at], variance[at])[1]

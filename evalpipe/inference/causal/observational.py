@@ -16,6 +16,7 @@ from evalpipe.inference.causal.robust import OutcomeModel, aipw_means
 from evalpipe.inference.causal.weighting import Means, weight_report, weighted_means
 from evalpipe.inference.cells import Ints
 from evalpipe.inference.influence import clustered_covariance
+from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats
 
 MIN_ESS = 50.0
@@ -33,9 +34,9 @@ class Weighed:
     Attributes:
         estimate, se, lo, hi: Against the plain average over versions. df: G - 1.
         ess: Effective sessions. clipped: share of sessions whose chance was raised.
-        status: ``ok``, ``suspect`` or ``unavailable``, per version.
+        status: ``ok``, ``inconclusive`` where nothing varies, ``suspect`` or ``unavailable``, per version.
         reasons: ``no_overlap``, ``low_ess``, ``many_clipped``, ``not_converged``,
-            ``too_many_versions`` or ``few_users``, per version.
+            ``too_many_versions``, ``few_users`` or ``no_variation``, per version.
     """
 
     estimate: Floats
@@ -94,15 +95,21 @@ def weigh_routing(
         "overlap": (weighted_means(y, label, fitted.chance, "overlap"), 0.0),
     }
     return {
-        name: _judge(means, user, users - 1.0, n, share, alpha, is_overlap=name == "overlap")
+        name: _judge(
+            means, user, users - 1.0, n, share, alpha, is_overlap=name == "overlap", is_varied=bool(np.ptp(y) > 0)
+        )
         for name, (means, share) in found.items()
     }
 
 
-def _judge(means: Means, user: Ints, df: float, n: Ints, clipped: float, alpha: float, *, is_overlap: bool) -> Weighed:
+def _judge(
+    means: Means, user: Ints, df: float, n: Ints, clipped: float, alpha: float, *, is_overlap: bool, is_varied: bool
+) -> Weighed:
     ess = weight_report(means.weight).ess
     centred = means.influence - means.influence.mean(axis=1, keepdims=True)
-    se = np.sqrt(np.diag(clustered_covariance(centred, user)))
+    # Outcomes that are all alike leave rounding, or what the outcome model misses of them.
+    scale = np.abs(means.theta).mean() if is_varied else np.inf
+    se = known_error(np.sqrt(np.diag(clustered_covariance(centred, user))), scale)
     half = float(stats.t.ppf(1.0 - alpha / 2.0, df)) * se
     reasons: list[tuple[str, ...]] = []
     for k in range(len(n)):
@@ -119,7 +126,12 @@ def _judge(means: Means, user: Ints, df: float, n: Ints, clipped: float, alpha: 
     if gone.any():
         reasons = [("no_overlap",) if gone[k] else (*why, "no_comparator") for k, why in enumerate(reasons)]
         gone[:] = True
-    status = tuple("unavailable" if gone[k] else "suspect" if why else "ok" for k, why in enumerate(reasons))
+    is_flat = np.isnan(se) & ~gone
+    status = tuple(
+        "unavailable" if gone[k] else "suspect" if why else "inconclusive" if is_flat[k] else "ok"
+        for k, why in enumerate(reasons)
+    )
+    reasons = [(*why, "no_variation") if is_flat[k] else why for k, why in enumerate(reasons)]
     estimate = np.where(gone, np.nan, means.net_improvement)
     se, half = np.where(gone, np.nan, se), np.where(gone, np.nan, half)
     return Weighed(estimate, se, estimate - half, estimate + half, df, ess, clipped, status, tuple(reasons))

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from evalpipe.inference.cells import Ints, tally
+from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats
 
 #: Labels of a version below which its correction is not made.
@@ -28,7 +29,8 @@ class Rectified:
         estimate, se, lo, hi: NaN where unavailable.
         weight: Weight of the signal, lambda in [0, 1] unless it was given.
         raw_weight: The tuned weight before it was clipped.
-        status: ``ok`` or ``unavailable``. reason: ``labels``.
+        status: ``ok``, ``inconclusive`` where there is an estimate and no interval, or ``unavailable``.
+        reason: ``labels``, ``no_variation`` or ``one_user``.
     """
 
     estimate: float
@@ -106,8 +108,12 @@ def rectified_mean(
     lam = tuned if weight is None else weight
     estimate = lam * float(u.mean()) + float((y - lam * f).mean())
     variance = _variance(y - lam * f, lam * u, users)
-    half = float(special.ndtri(1.0 - alpha / 2.0)) * math.sqrt(variance)
-    return Rectified(estimate, math.sqrt(variance), estimate - half, estimate + half, lam, raw)
+    is_alone = users is not None and len(np.unique(np.concatenate(users))) < 2
+    scale = max(float(np.abs(y).max()), float(np.abs(f).max()), float(np.abs(u).max()))
+    se = math.nan if is_alone else float(known_error(np.array(math.sqrt(variance)), scale))
+    half = float(special.ndtri(1.0 - alpha / 2.0)) * se
+    why = "one_user" if is_alone else "" if math.isfinite(se) else "no_variation"
+    return Rectified(estimate, se, estimate - half, estimate + half, lam, raw, "inconclusive" if why else "ok", why)
 
 
 def _variance(rectifier: Floats, predicted: Floats, users: tuple[Ints, Ints] | None) -> float:
