@@ -121,3 +121,22 @@ def test_where_the_headline_has_no_interval_nothing_beside_it_has_one(
         assert row["e_value_limit"] is row["gamma"] is None
     for name, limits in (("movement", ("total_lo", "own_lo")), ("nights", ("so_far_lo", "evidence")), ("durations", ("shift_lo_s",))):  # fmt: skip
         assert all(row[limit] is None for row in rows(tables, name) for limit in limits)
+
+
+def test_strata_are_held_against_each_other_with_users_counted_once(
+    make_outcomes: Any, run: Run, criteria: Criteria
+) -> None:
+    rng = np.random.default_rng(2)
+    n, luck = 1_600, rng.beta(0.5, 0.5, (80, 4))
+    user, kind = rng.integers(0, 80, n), rng.integers(0, 4, n)
+    outcomes = make_outcomes(
+        ["ab"[one % 2] for one in user],
+        rng.random(n) < luck[user, kind],
+        user_id=[f"u{one:02d}" for one in user],
+        scenario=[f"kind-{one}" for one in kind],
+    )
+    kept = replace(criteria, estimand=replace(criteria.estimand, design="randomized_user"))
+    found = rows(run(outcomes, kept), "sensitivity", version=B)[0]
+    # With sessions taken for independent the first is 0.009.
+    assert found["heterogeneity_p"] > 0.05
+    assert found["interaction_p"] > 0.05

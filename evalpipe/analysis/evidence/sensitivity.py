@@ -19,6 +19,7 @@ from evalpipe.inference.labels.prevalence import misclassification_value
 from evalpipe.inference.missing import worst_case_bounds
 from evalpipe.inference.model import Floats
 from evalpipe.inference.movement import simpson_flag
+from evalpipe.inference.stratum_effects import stratum_effects
 
 _NAN = float("nan")
 
@@ -30,20 +31,13 @@ class _Cells:
     n: Floats
     x: Floats
 
-    @property
-    def effects(self) -> tuple[Floats, Floats]:
-        """Effect of each version in each stratum against the plain average, and its variance."""
-        k, rate = len(self.n), self.x / self.n
-        variance = rate * (1.0 - rate) / self.n
-        others = (variance.sum(axis=0) - variance) / k**2
-        return rate - rate.mean(axis=0), (1.0 - 1.0 / k) ** 2 * variance + others
-
 
 def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     """One row a version."""
     found, compared = headline.found, headline.compared
     is_uniform = headline.options.reference == "uniform"
     cells = _binary_cells(headline)
+    strata = stratum_effects(headline.sample, headline.options) if headline.is_comparable else None
     worst = _worst(headline)
     for k, name in enumerate(headline.versions):
         at = int(np.searchsorted(compared, k)) if k in compared else -1
@@ -55,14 +49,14 @@ def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
         q_p = s_p = _NAN
         flag = ""
         if cells is not None:
-            effect, variance = cells.effects
             rest = (cells.x.sum(axis=0) - cells.x[at], cells.n.sum(axis=0) - cells.n[at])
             if np.isfinite(found.lo[k]):
                 bears = sensitivity(cells.x[at], cells.n[at], *rest, alpha=headline.options.alpha)
-            if is_uniform:
-                q_p = heterogeneity(effect[at], variance[at]).p
-                s_p = qualitative_interaction(effect[at], variance[at])[1]
-                flag = simpson_flag(*_gaps(headline, k), (found.lo_sim[k], found.hi_sim[k]), effect[at])
+        if strata is not None:
+            effect, variance = strata.effect[at], strata.variance[at]
+            q_p, s_p = heterogeneity(effect, variance).p, qualitative_interaction(effect, variance)[1]
+            if is_uniform and cells is not None:
+                flag = simpson_flag(*_gaps(headline, k), (found.lo_sim[k], found.hi_sim[k]), effect)
         lo, hi = worst[0][k], worst[1][k]
         reasons = []
         # What is not told from 0 needs no hidden cause to be explained.
