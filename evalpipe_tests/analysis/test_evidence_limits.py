@@ -13,6 +13,7 @@ import pytest
 from evalpipe.analysis.evidence import evidence_tables
 from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.criteria import Criteria
+from evalpipe.inference.causal.rosenbaum import sensitivity
 
 Trial = Callable[..., pl.DataFrame]
 Run = Callable[..., dict[str, pl.DataFrame]]
@@ -140,3 +141,38 @@ def test_strata_are_held_against_each_other_with_users_counted_once(
     # With sessions taken for independent the first is 0.009.
     assert found["heterogeneity_p"] > 0.05
     assert found["interaction_p"] > 0.05
+
+
+def test_hidden_routing_is_bounded_for_the_declared_contrast(trial: Trial, run: Run, criteria: Criteria) -> None:
+    outcomes = trial({"a": 0.3, "b": 0.5, "c": 0.7}, n=1_500, scenarios={"coding": 0.0, "chat": 0.1})
+    averaged = rows(run(outcomes, criteria), "sensitivity")
+    assert {row["gamma"] for row in averaged} == {None}
+    assert all("several_controls" in row["reasons"] for row in averaged)
+    against_a = replace(criteria, estimand=replace(criteria.estimand, reference=f"model:{A}"))
+    found = {row["version"]: row for row in rows(run(outcomes, against_a), "sensitivity")}
+    cells = outcomes.group_by("scenario", "model").agg(
+        pl.col("positive_outcome_num").sum().alias("x"), pl.len().cast(pl.Float64).alias("n")
+    )  # fmt: skip
+    x, n = ({m: cells.filter(model=m).sort("scenario")[part].to_numpy() for m in "abc"} for part in ("x", "n"))
+    expected = sensitivity(x["b"], n["b"], x["a"], n["a"], alpha=0.025).gamma
+    assert found[B]["gamma"] == expected
+    assert found[A]["gamma"] is None
+    assert found["acme · c"]["gamma"] > expected > 1
+
+
+def test_users_who_keep_a_version_are_not_routed_session_by_session(trial: Trial, run: Run, criteria: Criteria) -> None:
+    outcomes = trial({"a": 0.3, "b": 0.7}, n=900)
+    # The user of a session is drawn from those of its model.
+    user = [f"{m}{i % 60:02d}" for i, m in enumerate(outcomes["model"])]
+    outcomes = outcomes.with_columns(user_id=pl.Series(user))
+    seen = replace(criteria, estimand=replace(criteria.estimand, design="observational"))
+    for one in (seen, replace(criteria, estimand=replace(criteria.estimand, design="randomized_user"))):
+        found = rows(run(outcomes, one), "sensitivity", version=B)[0]
+        assert found["gamma"] is None
+        assert "not_clustered" in found["reasons"]
+
+
+def test_the_side_of_a_bound_is_that_of_the_claim() -> None:
+    x, n, other, m = (np.array([value]) for value in (60.0, 100.0, 30.0, 100.0))
+    assert sensitivity(x, n, other, m, is_more=True).gamma == sensitivity(x, n, other, m).gamma > 2
+    assert sensitivity(x, n, other, m, is_more=False).gamma == 1.0

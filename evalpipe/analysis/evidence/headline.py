@@ -22,6 +22,7 @@ from evalpipe.contracts.model import Table
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference import Comparison, Options, Sample
 from evalpipe.inference.compare import BLOCKING
+from evalpipe.inference.design import STICKY_LIMIT, stickiness
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -86,6 +87,18 @@ class Headline:
     def is_comparable(self) -> bool:
         """Whether any two versions could be compared."""
         return len(self.compared) >= 2
+
+    @property
+    def is_by_user(self) -> bool:
+        """Whether users keep a version: declared, logged or seen, whatever became of the design since.
+
+        Sessions of a user are then no draws of their own, and what takes them for such is left out.
+        """
+        units = set(self.population.sessions["assignment_unit"].drop_nulls())
+        if "randomized_user" in (self.design, self.criteria.estimand.design) or "user" in units:
+            return True
+        observed, expected = stickiness(self.sample)
+        return observed - expected > STICKY_LIMIT
 
     def standing(self) -> dict[str, Standing]:
         """What the design and the common support allow to be said of each version, by its label."""

@@ -53,7 +53,7 @@ SENSITIVITY = Table(
         Column("error_rate_gap", F64, "Smallest difference in signal error rates between versions that could explain the whole effect; with a uniform reference.", low=0.0),
         Column("e_value", F64, "Risk ratio that a hidden cause needs with both version and outcome to explain the estimate away.", low=1.0),
         Column("e_value_limit", F64, "The same for the limit of the interval nearer to no effect; 1 where the interval holds it.", low=1.0),
-        Column("gamma", F64, "Largest odds of hidden routing under which the version still differs from the others at the 5 % level; for 0/1 outcomes.", low=1.0),
+        Column("gamma", F64, "Largest odds of hidden routing under which the version still differs from its reference, in the direction of the estimate, by a two-sided test at alpha; for 0/1 outcomes, one control and sessions that are routed one by one.", low=1.0),
         Column("heterogeneity_p", F64, "Whether effects of strata differ (Cochran's Q on variances clustered by user; that strata share users is left out of account).", low=0.0, high=1.0),
         Column("interaction_p", F64, "Whether they differ in sign (Gail and Simon, 1985), on the same variances.", low=0.0, high=1.0),
         Column("simpson", S, "How the plain gap and the net improvement disagree on the sign; null where they do not.", values=("reversal", "sign_differs", "uniform_reversal")),
