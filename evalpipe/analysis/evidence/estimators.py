@@ -14,6 +14,7 @@ import numpy as np
 from evalpipe.analysis.design import COVARIATES
 from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.evidence.movement import constant_contrast
 from evalpipe.inference.bootstrap import bootstrap_comparison
 from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
 from evalpipe.inference.recipes import Recipe, control_pool_gap, raw_gap, shuffled_gaps, stratum_mean_gap
@@ -127,16 +128,21 @@ def _bootstrap(headline: Headline) -> Iterator[Mapping[str, object]]:
 
 
 def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
-    """Weighting for routing that was not random, among compared versions and on their common support."""
+    """Weighting for routing that was not random, among compared versions and on their common support.
+
+    Against the declared reference, or the plain average where that one weighs versions by their sessions.
+    """
     sample, compared = headline.sample, headline.compared
     place = np.full(sample.n_versions, -1)
     place[compared] = np.arange(len(compared))
     use = (place[sample.version] >= 0) & headline.found.kept[sample.stratum] & (sample.d > 0)
+    contrast = constant_contrast(headline)
+    reference = "uniform" if contrast is None else headline.criteria.estimand.reference
     if (sample.d[use] != 1).any():
         # A ratio has no outcome of a single session.
         for name in ESTIMATORS:
             for k in compared:
-                row = _row(headline, name, int(k), "uniform", _POPULATION[name])
+                row = _row(headline, name, int(k), reference, _POPULATION[name])
                 yield {**row, "status": "unavailable", "reasons": ["ratio_metric"]}
         return
     known = [headline.population.codes_of(name)[headline.use] for name in COVARIATES]
@@ -148,12 +154,13 @@ def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
         sample.user[use].astype(np.int64),
         len(compared),
         logged=_logged(headline, use),
+        contrast=contrast,
         alpha=headline.options.alpha,
     )
     for name, weighed in found.items():
         for at, k in enumerate(compared):
             yield {
-                **_row(headline, name, int(k), "uniform", _POPULATION[name]),
+                **_row(headline, name, int(k), reference, _POPULATION[name]),
                 "estimate": weighed.estimate[at],
                 "lo": weighed.lo[at],
                 "hi": weighed.hi[at],
