@@ -176,3 +176,26 @@ def test_the_side_of_a_bound_is_that_of_the_claim() -> None:
     x, n, other, m = (np.array([value]) for value in (60.0, 100.0, 30.0, 100.0))
     assert sensitivity(x, n, other, m, is_more=True).gamma == sensitivity(x, n, other, m).gamma > 2
     assert sensitivity(x, n, other, m, is_more=False).gamma == 1.0
+
+
+def timed(trial: Trial, n: int = 900) -> pl.DataFrame:
+    """A trial whose sessions take 10 to 100 seconds, in either version."""
+    seconds = np.random.default_rng(2).integers(10, 100, n)
+    return trial({"a": 0.5, "b": 0.5}, n=n).with_columns(duration_ms=pl.Series((seconds * 1000).tolist()))
+
+
+def test_an_outcome_that_is_not_known_is_no_failure(trial: Trial, run: Run, criteria: Criteria) -> None:
+    is_hidden = pl.int_range(900) % 3 == 0
+    outcomes = timed(trial).with_columns(
+        pl.when(is_hidden).then(None).otherwise(pl.col(f"positive_outcome_{part}")).alias(f"positive_outcome_{part}")
+        for part in ("num", "den")
+    )  # fmt: skip
+    for row in rows(run(outcomes, criteria), "durations", population="all_attempts"):
+        # Every session has ended by the horizon.
+        assert row["unresolved"] == pytest.approx(1 / 3, abs=0.05)
+        assert row["failed"] == pytest.approx(1 / 3, abs=0.06)
+        assert row["succeeded"] + row["failed"] + row["unresolved"] == pytest.approx(1.0, abs=0.01)
+        assert "unknown_outcomes" in row["reasons"]
+    assert all(
+        row["unresolved"] == 0 for row in rows(run(timed(trial), criteria), "durations", population="all_attempts")
+    )

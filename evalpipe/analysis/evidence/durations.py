@@ -38,8 +38,10 @@ def duration_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     seconds = population.sessions["duration_ms"].to_numpy().astype(np.float64) / 1000.0
     is_ended = (population.sessions["end_status"] != "open").to_numpy()
     outcome = np.array(classified(headline), dtype=object)
-    # A failure ends a session that can then no longer succeed: it competes, and censors nothing.
-    cause = np.where(is_ended, np.where(np.isin(outcome, _SUCCESSES), 1, 2), 0)
+    # A failure ends a session that can then no longer succeed: it competes, and censors nothing. So
+    # does an end of which nobody knows what it was, which is no failure.
+    kind = np.where(np.isin(outcome, _SUCCESSES), 1, np.where(outcome == "invalid", 3, 2))
+    cause = np.where(is_ended, kind, 0)
     for name in (ALL_ATTEMPTS, *_KINDS):
         inside = np.ones(population.n, dtype=bool) if name == ALL_ATTEMPTS else np.isin(outcome, _KINDS[name])
         yield from _population_rows(headline, name, inside, seconds, cause)
@@ -81,8 +83,10 @@ def _population_rows(
             "reasons": reasons,
         }
         if name == ALL_ATTEMPTS and horizon > 0:
-            ends = cumulative_incidence(seconds[mine], cause[mine], np.array([horizon]), 2)[:, 0]
-            row |= {"succeeded": ends[0], "failed": ends[1]}
+            ends = cumulative_incidence(seconds[mine], cause[mine], np.array([horizon]), 3)[:, 0]
+            row |= {"succeeded": ends[0], "failed": ends[1], "unresolved": ends[2]}
+            if ends[2] > 0:
+                reasons.append("unknown_outcomes")
         if shift is not None:
             row |= {"shift_s": shift.estimate[k], "shift_lo_s": shift.lo[k], "shift_hi_s": shift.hi[k]}
         yield row
