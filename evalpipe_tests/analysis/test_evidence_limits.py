@@ -199,3 +199,20 @@ def test_an_outcome_that_is_not_known_is_no_failure(trial: Trial, run: Run, crit
     assert all(
         row["unresolved"] == 0 for row in rows(run(timed(trial), criteria), "durations", population="all_attempts")
     )
+
+
+def test_times_of_users_who_keep_a_version_are_not_taken_for_independent(
+    trial: Trial, run: Run, criteria: Criteria
+) -> None:
+    outcomes = timed(trial)
+    # The same user's sessions take the same time, so that a few users make versions differ.
+    user = [f"{m}{i % 8}" for i, m in enumerate(outcomes["model"])]
+    place = {name: at for at, name in enumerate(sorted(set(user)))}
+    seconds = np.random.default_rng(1).integers(10, 100, len(place))[[place[one] for one in user]]
+    outcomes = outcomes.with_columns(user_id=pl.Series(user), duration_ms=pl.Series((seconds * 1000).tolist()))
+    for row in rows(run(outcomes, criteria), "durations"):
+        assert row["median_s"] > 0
+        assert row["equal_times_p"] is row["median_lo_s"] is row["median_hi_s"] is None
+        assert "not_clustered" in row["reasons"]
+    alone = rows(run(timed(trial), criteria), "durations", population="all_attempts")
+    assert all(row["equal_times_p"] > 0.01 and row["median_lo_s"] < row["median_s"] for row in alone)

@@ -56,7 +56,9 @@ def _population_rows(
         k for k in present if (inside & (version == k)).sum() >= headline.options.min_sessions_per_version
     ]  # fmt: skip
     horizon = min((float(seconds[inside & (version == k)].max()) for k in enough), default=float("nan"))
-    p = logrank(seconds[inside], is_ended[inside], version[inside])[2]
+    # Both take sessions for independent, which those of a user are not who keeps a version.
+    by_user = headline.is_by_user
+    p = float("nan") if by_user else logrank(seconds[inside], is_ended[inside], version[inside])[2]
     shift = _shift(headline, seconds, is_ended, horizon) if name == ALL_ATTEMPTS else None
     for k in present:
         mine = inside & (version == k)
@@ -64,6 +66,8 @@ def _population_rows(
         median, late = quantile(curve, 0.5), quantile(curve, 0.9)
         mean = restricted_mean(curve, horizon)
         reasons = [f"median_{median.reason}"] if median.reason else []
+        if by_user:
+            reasons.append("not_clustered")
         if mean.reason or not horizon > 0:
             reasons.append(mean.reason or "no_horizon")
         row = {
@@ -72,8 +76,8 @@ def _population_rows(
             "n_sessions": int(mine.sum()),
             "n_ended": int((mine & is_ended).sum()),
             "median_s": median.value,
-            "median_lo_s": median.lo,
-            "median_hi_s": median.hi,
+            "median_lo_s": float("nan") if by_user else median.lo,
+            "median_hi_s": float("nan") if by_user else median.hi,
             "p90_s": late.value,
             "horizon_s": horizon,
             "mean_s": mean.mean if horizon > 0 else float("nan"),
