@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from evalpipe.inference.cells import UserCells, divide
+from evalpipe.inference.cells import UserCells, divide, tally
 from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats, Options, Sample
 from evalpipe.inference.prepare import find_support, prepare, total
@@ -90,8 +90,9 @@ def user_bootstrap(
         kept = values[:, is_ok]
         se[is_ok] = np.nanstd(kept, axis=0, ddof=1)
         lo[is_ok], hi[is_ok] = np.nanquantile(kept, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
-    sums = [np.bincount(rows.cell, values, rows.n_cells) for values in (rows.t, rows.m)]
-    se = known_error(se, np.abs(np.nan_to_num(divide(*sums))) @ np.abs(ell))
+    size = rows.n_cells
+    mean = divide(tally(rows.cell, rows.t, size), tally(rows.cell, rows.m, size))
+    se = known_error(se, np.abs(np.nan_to_num(mean)) @ np.abs(ell))
     is_flat = is_ok & np.isnan(se)
     lo[is_flat] = hi[is_flat] = np.nan
     why = "one_user" if units < 2 else "undefined_replicates"

@@ -56,9 +56,9 @@ def stratum_effects(sample: Sample, options: Options) -> StratumEffects:
     variance = np.full((k, s), np.nan)
     at = np.arange(s)
     for i in range(k):
-        ell = np.zeros((k, s, s))
-        ell[:, at, at] = part[:, :, i]
-        ell = ell.reshape(k * s, s)
+        block = np.zeros((k, s, s))
+        block[:, at, at] = part[:, :, i]
+        ell = block.reshape(k * s, s)
         se = np.sqrt(np.maximum(np.diag(engine.contrasts(ell).cov), 0.0))
         is_alone = ((ell != 0) & (sums.users < 2)[:, None]).any(axis=0)
         variance[i] = np.where(is_alone, np.nan, known_error(se, np.abs(mean.ravel()) @ np.abs(ell)) ** 2)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from evalpipe.analysis.evidence import evidence_tables
 from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.criteria import Criteria
 from evalpipe.inference.causal.rosenbaum import sensitivity
+from evalpipe.inference.proportions import wilson
 
 Trial = Callable[..., pl.DataFrame]
 Run = Callable[..., dict[str, pl.DataFrame]]
@@ -216,3 +218,32 @@ def test_times_of_users_who_keep_a_version_are_not_taken_for_independent(
         assert "not_clustered" in row["reasons"]
     alone = rows(run(timed(trial), criteria), "durations", population="all_attempts")
     assert all(row["equal_times_p"] > 0.01 and row["median_lo_s"] < row["median_s"] for row in alone)
+
+
+def test_rates_of_attempts_count_users_not_sessions(make_outcomes: Any, run: Run, criteria: Criteria) -> None:
+    n = 400
+    # Twenty users of a version, each of whom always succeeds or never does: 20 trials, not 200.
+    user = np.arange(n) % 40
+    outcomes = make_outcomes(
+        ["ab"[one % 2] for one in user], user // 2 % 2 == 0, user_id=[f"u{one:02d}" for one in user], correction_num=[0.0] * n
+    )  # fmt: skip
+    found = rows(run(outcomes, criteria), "attempts", version=A)[0]
+    lo, hi = wilson(10, 20, crit=stats.t.ppf(0.975, 19))
+    assert (found["autonomous_lo"], found["autonomous_hi"]) == (
+        pytest.approx(float(lo), abs=0.02),
+        pytest.approx(float(hi), abs=0.02),
+    )
+    assert found["non_completion_lo"] == pytest.approx(1 - found["autonomous_hi"])
+    # None was assisted, of 20 users.
+    nothing = wilson(0, 20, crit=stats.t.ppf(0.975, 19))
+    assert (found["assisted_lo"], found["assisted_hi"]) == (0.0, pytest.approx(float(nothing[1])))
+    assert found["invalid_rate_hi"] == pytest.approx(found["assisted_hi"])
+    assert found["first_attempt_lo"] is None
+    alone = rows(run(outcomes.with_columns(user_id=pl.lit("u")), criteria), "attempts", version=A)[0]
+    assert alone["autonomous"] == 0.5
+    assert {
+        alone[f"{rate}_{end}"]
+        for rate in ("autonomous", "assisted", "non_completion", "invalid_rate")
+        for end in ("lo", "hi")
+    } == {None}
+    assert (alone["status"], alone["reasons"]) == ("inconclusive", ["one_user"])

@@ -90,13 +90,14 @@ def pooled_lines(headline: Headline) -> Iterator[Line]:
         found = mantel_haenszel(Tables(count(mine, y), count(mine, ones), count(rest, y), count(rest, ones)))
         se = float(known_error(np.array(found.difference_se), float(np.abs(y).mean())))
         half = crit * se
-        status, reasons = "ok", ("descriptive", "not_clustered")
+        status, reasons = "ok", ["descriptive", "not_clustered"]
         if not np.isfinite(found.difference):
-            status, reasons = "unavailable", ("no_common_support",)
+            status, reasons = "unavailable", ["no_common_support"]
         elif np.isnan(se):
-            status, reasons = "inconclusive", (*reasons, "no_variation")
+            status, reasons = "inconclusive", [*reasons, "no_variation"]
         lo, hi = found.difference - half, found.difference + half
-        yield Line("mantel_haenszel", int(k), "control_pool", "precision", found.difference, lo, hi, status, reasons)
+        told = tuple(reasons)
+        yield Line("mantel_haenszel", int(k), "control_pool", "precision", found.difference, lo, hi, status, told)
 
 
 def _history(headline: Headline) -> tuple[Floats, Bools]:

@@ -73,10 +73,10 @@ def own_rate(headline: Headline, period: Ints, n_periods: int, n_base: int) -> O
         is_told = (np.minimum(part.sums.users, base.sums.users) >= _MIN_CELL_USERS).reshape(k, s)
         share = is_told @ weight
         enough = (share >= headline.options.min_support_share) & (part.users >= MIN_USERS)
-        ell = np.zeros((k, s, k))
+        block = np.zeros((k, s, k))
         at = np.flatnonzero(enough)
-        ell[at, :, at] = np.where(is_told, weight, 0.0)[at] / share[at, None]
-        ell = ell.reshape(k * s, k)
+        block[at, :, at] = np.where(is_told, weight, 0.0)[at] / share[at, None]
+        ell = block.reshape(k * s, k)
         now, before = (np.nan_to_num(one.sums.mean) @ ell for one in (part, base))
         change[t] = np.where(enough, now - before, np.nan)
         se[t], base_se[t] = (_error(one, ell) for one in (part, base))

@@ -19,6 +19,15 @@ _STATUS = (
     Column("reasons", LIST, "Reason codes behind the status.", nullable=False),
 )
 
+
+def _limits(rate: str) -> tuple[Column, Column]:
+    """Interval of a rate of attempts or tasks."""
+    return (
+        Column(f"{rate}_lo", F64, "Lower end of its Wilson interval, clustered by user or task; null with one of these.", low=0.0, high=1.0),
+        Column(f"{rate}_hi", F64, "Upper end.", low=0.0, high=1.0),
+    )  # fmt: skip
+
+
 ESTIMATORS = Table(
     layer="analysis",
     name="estimators",
@@ -163,14 +172,18 @@ ATTEMPTS = Table(
         Column("n_timeout", I64, "Sessions that ran out of time.", nullable=False, low=0),
         Column("n_invalid", I64, "Sessions whose outcome is not known.", nullable=False, low=0),
         Column("autonomous", F64, "n_autonomous / n_eval.", low=0.0, high=1.0),
-        Column("autonomous_lo", F64, "Lower end of its Wilson interval.", low=0.0, high=1.0),
-        Column("autonomous_hi", F64, "Upper end.", low=0.0, high=1.0),
+        *_limits("autonomous"),
         Column("assisted", F64, "n_assisted / n_eval.", low=0.0, high=1.0),
+        *_limits("assisted"),
         Column("non_completion", F64, "(n_failure + n_timeout) / n_eval.", low=0.0, high=1.0),
+        *_limits("non_completion"),
         Column("invalid_rate", F64, "n_invalid / n_all.", low=0.0, high=1.0),
+        *_limits("invalid_rate"),
         Column("t_all", I64, "Tasks of controlled task sets; 0 without.", nullable=False, low=0),
         Column("first_attempt", F64, "Share of tasks whose first trial succeeded.", low=0.0, high=1.0),
+        *_limits("first_attempt"),
         Column("eventual", F64, "Share of tasks that succeeded in some trial; null where trials are repeats, not retries.", low=0.0, high=1.0),
+        *_limits("eventual"),
         *_STATUS,
     ),
 )  # fmt: skip
