@@ -12,10 +12,10 @@
 -- column kind: non_inferiority or superiority.
 -- column margin: Margin, in units of the metric.
 -- column estimate: Candidate minus baseline, signed so that positive is better.
--- column lower_bound: One-sided 95 % lower bound.
--- column upper_bound: One-sided 95 % upper bound.
+-- column lower_bound: One-sided 95 % lower bound; with decided_before it holds on all days of decision.
+-- column upper_bound: One-sided 95 % upper bound; likewise.
 -- column verdict: pass, fail or inconclusive.
--- column reasons: Reason codes of an open verdict.
+-- column reasons: Reason codes of an open verdict; decided_before on any that another as-of day preceded.
 SELECT
   g.decided_on,
   g.decision_id,

@@ -112,7 +112,8 @@ def _rows(
     examined: Examined,
 ) -> list[dict[str, object]]:
     # An order, and what depends on one, is given where the comparison itself would rank.
-    is_known = np.isfinite(found.estimate) & np.isfinite(whole.estimate) & (found.is_ranked and whole.is_ranked)
+    is_ranked = found.is_ranked and whole.is_ranked and examined.is_ordered
+    is_known = np.isfinite(found.estimate) & np.isfinite(whole.estimate) & is_ranked
     one, two = found.estimate[is_known], whole.estimate[is_known]
     tau = kendall_tau(one, two) if is_known.sum() > 1 else np.nan
     overlap = top_overlap(one, two, TOP) if is_known.sum() > TOP else np.nan

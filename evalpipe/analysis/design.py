@@ -26,9 +26,11 @@ COVARIATES = ("language",)
 CHECK_PERMUTATIONS = 1_999
 _SAME = 1e-6
 
+BALANCE = "balance"
+
 #: Checks that contradict an assignment at random. Where none was claimed a failed one tells what a
 #: difference between versions may come from, and a gate does not decide on it either.
-CONTRADICTING = ("srm", "balance", "multiple_exposure", "non_compliance")
+CONTRADICTING = ("srm", BALANCE, "multiple_exposure", "non_compliance")
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +50,15 @@ class Examined:
     failed: tuple[str, ...]
     noted: tuple[str, ...]
     checks: tuple[Check, ...]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether versions may be ranked.
+
+        Observed traffic is adjusted for strata alone. Where it is known to differ in something else that
+        was there before the agent acted, that something orders the versions as well as they do.
+        """
+        return not (self.design == "observational" and BALANCE in self.noted)
 
 
 def examine(population: Population, estimand: EstimandCriteria, known: Sequence[Check] = ()) -> Examined:

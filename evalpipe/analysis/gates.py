@@ -25,11 +25,22 @@ from evalpipe.criteria.model import Criteria, GateCriterion
 from evalpipe.inference import gate
 
 _STAMP = ("as_of", "window_name", "window_start", "window_end", "measurement")
+#: Columns by which an earlier decision is known as one of the same question.
+DECIDED = ("candidate", "baseline", "measurement", "as_of", "metric", "kind")
+#: Reason on every verdict, a pass too, whose bounds are the wider ones of a gate that is asked again.
+DECIDED_BEFORE = "decided_before"
 #: One-sided error rate of a gate (contract of ``analysis.gates``: 95 % bounds).
 GATE_ALPHA = 0.05
 
 
-def decide_gates(tables: Mapping[str, pl.DataFrame], criteria: Criteria, candidate: str, baseline: str) -> pl.DataFrame:
+def decide_gates(
+    tables: Mapping[str, pl.DataFrame],
+    criteria: Criteria,
+    candidate: str,
+    baseline: str,
+    *,
+    decided: pl.DataFrame | None = None,
+) -> pl.DataFrame:
     """Decide every gate of the criteria for one candidate and baseline.
 
     The decision reads the difference over all traffic, signed so that positive is better. It is
@@ -40,6 +51,8 @@ def decide_gates(tables: Mapping[str, pl.DataFrame], criteria: Criteria, candida
         criteria: The gates; of the measurement that the tables were made under.
         candidate: Version that may ship.
         baseline: Version that it is compared with.
+        decided: :data:`DECIDED` columns of ``analysis.gates`` so far. A gate that was
+            decided on another as-of day is decided by bounds that hold on all of them.
 
     Returns:
         ``analysis.gates``, one row a gate, all with one ``decision_id``: a digest of criteria,
@@ -56,7 +69,14 @@ def decide_gates(tables: Mapping[str, pl.DataFrame], criteria: Criteria, candida
     if candidate == baseline:
         raise EvalpipeError("BAD_ARGUMENT", "Candidate and baseline are the same version.", fix="Name two versions.")
     stamp = numbers.select(_STAMP).row(0, named=True)
-    rows = [_decide(numbers, pairs, criteria, one, candidate, baseline) for one in criteria.gates]
+    before = render.empty(GATES) if decided is None else decided
+    before = before.filter(
+        (pl.col("candidate") == candidate)
+        & (pl.col("baseline") == baseline)
+        & (pl.col("measurement") == stamp["measurement"])
+        & (pl.col("as_of") != stamp["as_of"])
+    )
+    rows = [_decide(numbers, pairs, criteria, one, candidate, baseline, before) for one in criteria.gates]
     decision = digest(criteria.hash, stamp, candidate, baseline, rows).hex()
     shared = {
         **stamp,
@@ -91,7 +111,10 @@ def _decide(
     criterion: GateCriterion,
     candidate: str,
     baseline: str,
+    before: pl.DataFrame,
 ) -> dict[str, Any]:
+    same = (pl.col("metric") == criterion.metric) & (pl.col("kind") == criterion.kind)
+    n_earlier = before.filter(same)["as_of"].n_unique()
     here = (pl.col("metric") == criterion.metric) & (pl.col("slice") == ALL)
     mine = numbers.filter(here & pl.col("version").is_in([candidate, baseline])).sort("version")
     pair = pairs.filter(here & (pl.col("version") == candidate) & (pl.col("other") == baseline))
@@ -107,6 +130,7 @@ def _decide(
         criterion.kind,
         alpha=GATE_ALPHA,
         blockers=_blockers(mine, criteria),
+        n_earlier=n_earlier,
     )
     return {
         "criterion": criterion.name,
@@ -118,7 +142,7 @@ def _decide(
         "upper": _null(found.upper),
         "df": _null(found.df),
         "verdict": found.verdict,
-        "reasons": list(dict.fromkeys(found.reasons)),
+        "reasons": [*dict.fromkeys(found.reasons), *([DECIDED_BEFORE] if n_earlier else [])],
     }
 
 

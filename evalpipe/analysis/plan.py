@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.rows import Scored
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference import Check
+from evalpipe.inference.power import smallest_effect
 
 PLAN = "plan"
 
@@ -62,7 +64,7 @@ def plan_checks(headline: Scored | None, examined: Examined, criteria: Criteria)
         _say("estimate", _estimate(headline, criteria)),
         _say("interval", _interval(headline)),
         _say("test", _test(headline, examined)),
-        _say("order", _order(headline, criteria)),
+        _say("order", _order(headline, examined, criteria)),
         _say("routing", _routing(examined)),
         _say("claims", " ".join(_claims(headline, examined, criteria))),
     )
@@ -90,9 +92,9 @@ def _interval(headline: Scored) -> str:
         return "None: no outcome varies, or no version is compared."
     deff = float(np.nanmax(found.deff)) if np.isfinite(found.deff).any() else float("nan")
     return (
-        "CR3 by user with Bell-McCaffrey degrees of freedom, because sessions of a user are alike: up to "
-        f"{deff:.2f} times the variance of independent sessions, and at least {np.nanmin(found.df):.0f} degrees "
-        "of freedom."
+        "CR3 by user with Bell-McCaffrey degrees of freedom, since sessions of a user may be alike: "
+        f"{deff:.2f} times the variance of independent sessions at most, and at least "
+        f"{np.nanmin(found.df):.0f} degrees of freedom."
     )
 
 
@@ -100,15 +102,19 @@ def _test(headline: Scored, examined: Examined) -> str:
     found = headline.comparison
     text = f"{_UNITS[examined.design][0].upper()}{_UNITS[examined.design][1:]}"
     if found is None or not np.isfinite(found.p_perm).any():
-        return f"{text}."
+        given = "" if examined.design == "observational" else " None is given here: see the reasons of the rows."
+        return f"{text}.{given}"
     how = _ENGINES.get(found.engine, found.engine)
     return f"{text}, studentized; {how}. Where it and the interval disagree, the interval decides."
 
 
-def _order(headline: Scored, criteria: Criteria) -> str:
+def _order(headline: Scored, examined: Examined, criteria: Criteria) -> str:
     found = headline.comparison
     if found is None or not (found.rank_lo > 0).any():
-        return "None: no order is established over all traffic, and no rank is given."
+        why = "" if examined.is_ordered else " Versions differ in what no stratum adjusts for, so none is put first."
+        return f"None: no order is established over all traffic, and no rank is given.{why}"
+    if not (found.pair_se > 0).any():
+        return "None: no outcome varies, so no pair is tested."
     compared = np.flatnonzero(found.rank_lo > 0)
     k = len(compared)
     n_known = int(found.pair_better.sum())
@@ -141,16 +147,23 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
         elif not _has_single_leader(found.rank_hi):
             yield "that there is a single leader;"
         if found.support_share < 1.0:
-            yield f"anything about the {1 - found.support_share:.1%} of traffic that not every version served;"
-        wide = np.isfinite(found.mde)
-        if headline.metric.is_rate and wide.any():
-            yield "that two versions are equal because they are not told apart: effects below "
-            yield f"{np.nanmax(found.mde):.1%} are mostly missed;"
+            yield f"anything about the {1 - found.support_share:.1%} of traffic where not every version has enough "
+            yield "sessions and users;"
+        gap = _widest_pair(found.pair_se, criteria.estimand.alpha)
+        if headline.metric.is_rate and np.isfinite(gap):
+            yield "that two versions are equal because they are not told apart: of differences below "
+            yield f"{gap:.1%} fewer than four in five are found;"
     if criteria.estimand.reference == "uniform":
         yield "a trend against a window with other versions, whose average is another;"
     if criteria.estimand.population == "own_share":
         yield "a comparison of versions, each of which is scored on its own mix of work;"
     yield "and an effect in one slice or side metric, which are explored and not tested together."
+
+
+def _widest_pair(pair_se: NDArray[np.float64], alpha: float) -> float:
+    """Smallest difference that every pair would show in four of five windows; NaN where no pair has an error."""
+    known = pair_se[np.isfinite(pair_se) & (pair_se > 0)]
+    return float(smallest_effect(known.max(), alpha)) if known.size else np.nan
 
 
 def _has_single_leader(rank_hi: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ Belongs here: the shape of rows and the rule that withholds ranks. Does not belo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -64,6 +64,23 @@ class Scored:
     why_none: str = ""
 
 
+def unordered(scored: Scored) -> Scored:
+    """The same estimates with no version ahead of another.
+
+    Args:
+        scored: A comparison whose versions differ in something that no stratum adjusts for.
+
+    Returns:
+        The comparison without ranks, letters and established pairs.
+    """
+    found = scored.comparison
+    if found is None:
+        return scored
+    none, nobody = np.zeros_like(found.rank_lo), np.zeros_like(found.pair_better)
+    found = replace(found, rank_lo=none, rank_hi=none, letters=[""] * len(found.letters), pair_better=nobody)
+    return replace(scored, comparison=found)
+
+
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What all comparisons of a window share."""
@@ -76,6 +93,8 @@ class Basis:
     failed_checks: tuple[str, ...]
     #: Names of those that did not pass in a design that claims nothing: told on every row.
     noted_checks: tuple[str, ...]
+    #: Whether versions may be put in an order, or what they differ in besides may explain it.
+    is_ordered: bool = True
 
 
 def net_improvement_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
@@ -191,6 +210,8 @@ def _standing(scored: Scored, basis: Basis) -> tuple[list[str], list[list[str]]]
             status, reasons = "suspect", [*reasons, *basis.failed_checks]
         elif status != "unavailable":
             reasons += basis.noted_checks
+            if status == "ok" and not basis.is_ordered:
+                status = "inconclusive"
         if scored.comparison is not None and status != "unavailable":
             reasons += [code for code in scored.comparison.test_reasons if code != _TOLD_BY_COUNT]
         statuses.append(status)

@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from scipy import stats
 
 from evalpipe.inference.model import GateResult
+from evalpipe.inference.monitor.confidence_sequence import sequence_half_width
 
 GATE_KINDS = ("non_inferiority", "superiority")
 MIN_DF = 4.0
+#: Power at which a gate that is asked more than once has its narrowest bounds.
+PLANNED_POWER = 0.8
 
 
 def gate(
@@ -27,6 +31,7 @@ def gate(
     *,
     alpha: float = 0.05,
     blockers: Sequence[str] = (),
+    n_earlier: int = 0,
 ) -> GateResult:
     """Decide one gate from a difference, signed so that positive is better.
 
@@ -39,6 +44,9 @@ def gate(
         kind: One of :data:`GATE_KINDS`.
         alpha: One-sided error rate.
         blockers: Reasons that bar a decision whatever the numbers say, such as ``suspect``.
+        n_earlier: Days on which the same was decided before. With any, the bounds are those of a
+            sequence that holds on all days at once, since a gate that is asked every night until it
+            passes would pass a loss of its whole margin in one month of four.
 
     Returns:
         ``pass`` if the lower bound is above the line (``-margin``, or ``+margin`` for superiority),
@@ -56,7 +64,7 @@ def gate(
         return GateResult("inconclusive", math.nan, math.nan, used, (*blockers, "no_estimate"))
     if not (math.isfinite(se) and se > 0 and used > 0):
         return GateResult("inconclusive", math.nan, math.nan, used, (*blockers, "no_variation"))
-    half = float(stats.t.ppf(1.0 - alpha, used)) * se
+    half = _half_width(se, used, margin, alpha) if n_earlier else float(stats.t.ppf(1.0 - alpha, used)) * se
     lower, upper = estimate - half, estimate + half
     reasons = list(blockers)
     if used < MIN_DF:
@@ -69,6 +77,17 @@ def gate(
     if upper < line:
         return GateResult("fail", lower, upper, used)
     return GateResult("inconclusive", lower, upper, used, ("interval_crosses_margin",))
+
+
+def _half_width(se: float, df: float, margin: float, alpha: float) -> float:
+    """Half-width of the confidence sequence, narrowest at the error at which the gate has its planned power.
+
+    Sessions go as the inverse square of the error, so the planned number of sessions need not be known.
+    """
+    planned = margin / float(stats.norm.ppf(1.0 - alpha) + stats.norm.ppf(PLANNED_POWER)) if margin > 0 else se
+    # The sequence is a limit in many users; few of them widen it as they widen a fixed bound.
+    few = float(stats.t.ppf(1.0 - alpha, df) / stats.norm.ppf(1.0 - alpha))
+    return few * float(sequence_half_width(se, np.square(planned / se), 1.0, alpha))
 
 
 def margin_p_values(estimate: float, se: float, df: float, margin: float) -> tuple[float, float]:

@@ -17,6 +17,8 @@ from evalpipe.inference.multiplicity import adjust
 #: Below so many expected units in a cell the chi-square limit calls a rare arm's first unit a mismatch.
 _FEW_EXPECTED = 5.0
 _DRAWS = 9_999
+_DRAWS_PER_EPOCH = 4_000
+_TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,14 @@ def sample_ratio(counts: Floats, shares: Floats, *, seed: int) -> SampleRatio:
         for e in np.flatnonzero(df > 0):
             drawn = rng.multinomial(int(total[e]), shares[e] / shares[e].sum(), size=_DRAWS).astype(float)
             found = _pearson(drawn, expected[e])
-            p[e] = _tail(found, statistic[e])
             sums += found
+            if (expected[e][shares[e] > 0] < _FEW_EXPECTED).any():
+                p[e] = _tail(found, statistic[e])
+                n_more = _DRAWS_PER_EPOCH * len(total)
+                # Holm multiplies by the number of epochs: the smallest p that draws can give must survive that.
+                if not (found >= statistic[e] - _TIE).any() and n_more > _DRAWS:
+                    more = rng.multinomial(int(total[e]), shares[e] / shares[e].sum(), size=n_more).astype(float)
+                    p[e] = _tail(_pearson(more, expected[e]), statistic[e])
         p_all = _tail(sums, statistic.sum())
     is_impossible = ((shares == 0) & (counts > 0)).any(axis=1)
     p = np.where(is_impossible, 0.0, np.where(df > 0, p, np.nan))
@@ -72,4 +80,4 @@ def _pearson(counts: Floats, expected: Floats) -> Floats:
 
 
 def _tail(drawn: Floats, found: float) -> float:
-    return float((1 + (drawn >= found - 1e-9).sum()) / (len(drawn) + 1))
+    return float((1 + (drawn >= found - _TIE).sum()) / (len(drawn) + 1))

@@ -123,13 +123,22 @@ class ClusterVariance:
             np.where(off, divide(pair_u2**2, pair_u4), np.nan),
         )
 
+    def influence(self, ell: Floats) -> Floats:
+        """What each user moves each contrast by, (G, F), in the order of the rows' users.
+
+        Args:
+            ell: (C, F) coefficients of the cell means.
+        """
+        return np.asarray((self._users.psi @ ell) * np.sqrt(self._scale))
+
     def _accumulate(self, ell: Floats, *, pairs: bool) -> dict[str, Floats]:
         """Sums over users, in fixed blocks that bound memory."""
         squared = ell**2
         n_users, n_functions = self._users.psi.shape[0], ell.shape[1]
         block = max(1, _BLOCK_BYTES // (8 * 6 * n_functions))
         total: dict[str, Floats] = {}
-        for start in range(0, n_users, block):
+        # One empty block where there is no user: sums of nothing are 0.
+        for start in range(0, max(n_users, 1), block):
             part = slice(start, start + block)
             psi = self._users.psi[part] @ ell
             A, B = self._users.E[part] @ squared, self._users.F[part] @ squared

@@ -8,6 +8,7 @@ behind ``\\u0040`` or eat a letter after ``\\n``; that is why these views exist.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -16,14 +17,18 @@ import orjson
 # The class in front lets the scanner skip from one candidate byte to the next; twice as fast as the
 # alternation alone.
 _HIDDEN = re.compile(
-    rb"[\\%&\xe2\xef\xc2](?:(?<=\\)\\{0,3}u([0-9a-fA-F]{4})|(?<=\\)\\{0,3}x([2-7][0-9a-fA-F])|(?<=%)([2-7][0-9A-Fa-f])"
+    rb"[\\%&\xe2\xef\xc2\xd9\xdb\xe0](?:(?<=\\)\\{0,3}u([0-9a-fA-F]{4})|(?<=\\)\\{0,3}x([2-7][0-9a-fA-F])|(?<=%)([2-7][0-9A-Fa-f])"
     rb"|(?<=&)#(?:[xX]([0-9a-fA-F]{1,5})|([0-9]{1,6}));|((?<=\xe2)(?:\x80[\x8b-\x8f]|\x81\xa0)|(?<=\xef)\xbb\xbf|(?<=\xc2)\xad)"
-    rb"|(?<=\xef)(\xbc[\x81-\xbf]|\xbd[\x80-\x9e]))"
+    rb"|(?<=\xef)(\xbc[\x81-\xbf]|\xbd[\x80-\x9e])|(?<=&)(quot|apos|amp|lt|gt);"
+    rb"|(?<=\xd9)([\xa0-\xa9])|(?<=\xdb)([\xb0-\xb9])|(?<=\xe0)\xa5([\xa6-\xaf]))"
 )
 #: What escapes stand for, as far as they were met; there are no more than a few thousand in any language.
+_ESCAPES_FLOOR = 65_536
+_BYTES_PER_ESCAPE = 32
 _KNOWN_ESCAPES = 65_536
 _UNKNOWN = b"not met yet"
 _KNOWN: dict[bytes, bytes | None] = {}
+_NAMED = {b"quot": b'"', b"apos": b"'", b"amp": b"&", b"lt": b"<", b"gt": b">"}
 _FULLWIDTH_SHIFT = 0xFEE0
 _INVISIBLE = frozenset((0xAD, 0xFEFF, 0x2060, *range(0x200B, 0x2010)))
 
@@ -57,6 +62,10 @@ def json_view(raw: bytes) -> bytes:
     return view.replace(b"\0\0", b"\\\\")
 
 
+class TooManyEscapesError(Exception):
+    """A text hides so many characters that a second view costs more than its bytes may."""
+
+
 @dataclass(frozen=True, slots=True)
 class DecodedView:
     """A decoded text with a map of its offsets back to the original."""
@@ -79,12 +88,19 @@ class DecodedView:
 def decoded_view(raw: bytes) -> DecodedView | None:
     """Undo ``\\uXXXX``, ``\\xXX``, ``%XX``, ``&#NN;``, full-width forms and zero-width characters.
 
+    Named entities and the digits of Arabic, Persian and Hindi are undone as well.
+
     Args:
         raw: The text (or its JSON view, which has the same offsets).
 
     Returns:
         The view, or ``None`` if there is nothing to undo.
+
+    Raises:
+        TooManyEscapesError: Beyond some 400 KB of nothing but escapes; an answer in Chinese or Russian that a tool
+            escaped whole is far below.
     """
+    budget = _ESCAPES_FLOOR + len(raw) // _BYTES_PER_ESCAPE
     pieces: list[bytes] = []
     starts: list[int] = []
     segments: list[tuple[int, int, bool]] = []
@@ -111,6 +127,8 @@ def decoded_view(raw: bytes) -> DecodedView | None:
             segments.append((start, end, False))
             length += len(plain)
         at = end
+        if len(starts) > budget:
+            raise TooManyEscapesError
     if at == 0:
         return None
     if at < len(raw):
@@ -120,8 +138,17 @@ def decoded_view(raw: bytes) -> DecodedView | None:
     return DecodedView(b"".join(pieces), starts, segments)
 
 
+def _digit(raw: bytes) -> bytes | None:
+    value = unicodedata.digit(raw.decode(), None)
+    return None if value is None else str(value).encode()
+
+
 def _plain(hidden: re.Match[bytes]) -> bytes | None:
-    unicode4, hex2, percent, entity_hex, entity, invisible, fullwidth = hidden.groups()
+    unicode4, hex2, percent, entity_hex, entity, invisible, fullwidth, named, *digit = hidden.groups()
+    if named is not None:
+        return _NAMED[named]
+    if any(digit):
+        return _digit(hidden.group())
     if invisible is not None:
         return b""
     if fullwidth is not None:

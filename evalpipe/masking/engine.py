@@ -13,13 +13,15 @@ import re
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import NamedTuple
 
+from evalpipe.masking import locate
 from evalpipe.masking.checks import Check, check_of
-from evalpipe.masking.decode import decoded_view, is_json, json_view, looks_like_json
+from evalpipe.masking.decode import TooManyEscapesError, decoded_view, is_json, json_view, looks_like_json
 from evalpipe.masking.locate import ANY_PSEUDONYM, ANY_TRICK, SHIFT, AnchorTable, Hint, anchor_table, best_kind, locator
 from evalpipe.masking.rules import Ruleset, load_ruleset
 from evalpipe.masking.validators.base import Facts
@@ -28,8 +30,7 @@ _RANK = {"high": 1, "cue": 2, "shape": 3}
 _SHORT = 1_024
 _POOL_BYTES = 65_536
 _NO_BUDGET = 1 << 62
-_NOWHERE = (0, 0)
-_END = (-1, b"")
+_NOWHERE, _END = (0, 0), (-1, b"")
 _BUDGET_FLOOR = 2_000
 _BYTES_PER_HIT = 32
 WITHHELD = "WITHHELD"
@@ -112,8 +113,13 @@ class Engine:
         if not hits:
             return []
         spans, is_tricky, has_pseudonyms = self._judge(view, hits)
+        if has_pseudonyms and locate.too_many_pseudonyms(raw):
+            return None
         if is_tricky:
-            hidden = decoded_view(view)
+            try:
+                hidden = decoded_view(view)
+            except TooManyEscapesError:
+                return None
             if hidden is not None:
                 hits = self._locator.locate(hidden.data, budget)
                 if hits is None:
@@ -229,10 +235,11 @@ class Engine:
         """
         view = _view(raw)
         views: list[tuple[str, bytes, Callable[[int, int], tuple[int, int]]]] = [
-            ("plain" if view is raw else "json", view, _same)
+            ("plain" if view is raw else "json", view, lambda start, end: (start, end))
         ]
-        if ANY_TRICK.search(view) and (hidden := decoded_view(view)) is not None:
-            views.append(("decoded", hidden.data, hidden.back))
+        with suppress(TooManyEscapesError):
+            if ANY_TRICK.search(view) and (hidden := decoded_view(view)) is not None:
+                views.append(("decoded", hidden.data, hidden.back))
         out = []
         for name, data, back in views:
             for hit in self._locator.locate(data, _BUDGET_FLOOR + len(data) // _BYTES_PER_HIT) or ():
@@ -273,10 +280,6 @@ class Engine:
             else:
                 out.append(span)
         return out
-
-
-def _same(start: int, end: int) -> tuple[int, int]:
-    return start, end
 
 
 def _view(raw: bytes) -> bytes:

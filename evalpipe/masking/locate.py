@@ -30,6 +30,10 @@ TRICKS: tuple[bytes, ...] = (
     rb"\\x[2-7][0-9a-fA-F]",
     rb"%(?:2[0-9a-fA-F]|3[aAdDfF]|40|5[cCfF])",
     rb"&#[x0-9]",
+    rb"&quot;",
+    rb"\xd9[\xa0-\xa9]\xd9[\xa0-\xa9]",
+    rb"\xdb[\xb0-\xb9]\xdb[\xb0-\xb9]",
+    rb"\xe0\xa5[\xa6-\xaf]\xe0\xa5[\xa6-\xaf]",
     rb"\xe2\x80[\x8b-\x8f]",
     rb"\xe2\x81\xa0",
     rb"\xef\xbb\xbf",
@@ -41,6 +45,14 @@ ANY_TRICK = re.compile(b"|".join(TRICKS))
 #: A pseudonym: entity, epoch of its key, letters.
 PSEUDONYM = rb"<[A-Z_]{3,30}:[a-p]{4}:[a-p]{20}>"
 ANY_PSEUDONYM = re.compile(PSEUDONYM)
+
+
+_TOKENS_FLOOR, _BYTES_PER_TOKEN = 4_000, 64
+
+
+def too_many_pseudonyms(raw: bytes) -> bool:
+    """Whether a text consists of pseudonyms: comparing each costs more than its bytes may."""
+    return len(ANY_PSEUDONYM.findall(raw)) > _TOKENS_FLOOR + len(raw) // _BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ OBSERVED = (
 ALPHA = 0.05
 #: The reason of a verdict that is open for the width of its interval alone.
 _CROSSES = "interval_crosses_margin"
+_BEFORE = "decided_before"
 _ALL_PASS = {1: "it passes", 2: "both pass"}
 #: Beyond this factor a forecast of sessions is not worth printing.
 _MOST_TIMES = 20.0
@@ -111,7 +112,7 @@ def _row(
         **numbers,
     )
     values = {f: getattr(draft, f) for f in GateRow.__slots__}
-    return GateRow(**(values | {"reading": _reading(draft, candidate, days)}))
+    return GateRow(**(values | {"reading": f"{_reading(draft, candidate, days)}{_repeated(draft)}"}))
 
 
 def _overall(shown: tuple[GateRow, ...]) -> str:
@@ -208,10 +209,16 @@ def _reading(row: GateRow, candidate: str, days: int) -> str:
     if row.verdict == "fail":
         return f"{best_name} bound {best_text} is {beyond} {at}."
     bounds = f"{signed(low, unit, places)} and {signed(high, unit, places)}{unit.suffix}"
-    barred = tuple(code for code in row.reasons if code != _CROSSES)
+    barred = tuple(code for code in row.reasons if code not in (_CROSSES, _BEFORE))
     if barred:
         return f"Not decided: {reasons(barred)}. Bounds {bounds}."
     return f"The limit {at} lies between the bounds {bounds}. {_forecast(row, candidate, days)}".strip()
+
+
+def _repeated(row: GateRow) -> str:
+    if _BEFORE not in row.reasons or row.lower is None:
+        return ""
+    return " It was decided on another day before, so these are the wider bounds that hold on all days at once."
 
 
 def _forecast(row: GateRow, candidate: str, days: int) -> str:

@@ -20,11 +20,17 @@ from evalpipe.contracts.tables.signals import HARD
 from evalpipe.contracts.taxonomy import CATEGORY_LAYERS
 from evalpipe.criteria.model import ExtractionCriteria
 from evalpipe.signals import actions, hard_row, repairs, rulefiles
+from evalpipe.signals.commands import parse
 from evalpipe.signals.ids import digest
 from evalpipe.signals.risks import risky_calls
 
 VERSION = hard_row.VERSION
 _SELF_FIXED_STRENGTH = 0.05
+#: What only looks whether something is there, and what may stand beside it.
+_PROBES = frozenset(
+    {"ls", "stat", "find", "test", "[", "[[", "which", "where", "file", "realpath", "readlink", "dir", "tree", "du",
+     "get-childitem", "gci", "test-path", "get-item", "cd", "pwd", "echo", "printf", "head", "wc", "sort", "true"}
+)  # fmt: skip
 _OUTPUT = ("session_id", "seq", "turn", "name", "exit_code", "exit_scope", "category", "layer", "confidence",
            "is_hidden", "rule_id", "target_key", "output", "start", "end")  # fmt: skip
 
@@ -68,14 +74,27 @@ def _from_output(signal: str, row: dict[str, Any], rule: str, chars: int, **more
 def _failures(calls: pl.DataFrame, fixes: pl.DataFrame, chars: int) -> Iterable[tuple[Any, ...]]:
     failed = calls.filter(pl.col("status").is_in(["error", "check_failure"]))
     failed = failed.join(fixes, on=["session_id", "seq"], how="left", maintain_order="left")
-    for row in failed.select(*_OUTPUT, "status", "fix_seq").iter_rows(named=True):
+    edits = calls.filter((pl.col("tool") == "edit") & (pl.col("status") == "ok"))
+    turn = ["session_id", "turn"]
+    failed = failed.join(
+        edits.group_by(turn).agg(edit_seq=pl.col("seq").min()), on=turn, how="left", maintain_order="left"
+    )
+    for row in failed.select(*_OUTPUT, "status", "fix_seq", "edit_seq", "command").iter_rows(named=True):
         if row["status"] == "check_failure":
             yield _from_output("check_failure", row, row["rule_id"], chars)
             continue
         strength = None if row["fix_seq"] is None else _SELF_FIXED_STRENGTH
+        if _is_probe(row):
+            strength = 0.0
         yield _from_output("command_error", row, row["rule_id"], chars, strength=strength)
         if row["category"] == "nonexistent_tool":
             yield _from_output("tool_hallucination", row, row["rule_id"], chars)
+
+
+def _is_probe(row: dict[str, Any]) -> bool:
+    """Whether a call that found no path only looked for it, before the turn changed anything: exploration."""
+    looked = row["category"] == "path_not_found" and (row["edit_seq"] is None or row["seq"] < row["edit_seq"])
+    return looked and bool(row["command"]) and set(parse(row["command"]).programs) <= _PROBES
 
 
 def _loops(calls: pl.DataFrame, extraction: ExtractionCriteria, chars: int) -> Iterable[tuple[Any, ...]]:

@@ -12,7 +12,7 @@ from evalpipe.contracts.signals import BY_NAME
 from evalpipe.signals.ids import digest, window
 
 EXTRACTOR = "events"
-VERSION = "3"
+VERSION = "4"
 
 
 def make(

@@ -21,9 +21,9 @@ from evalpipe.store.manifest import digest_of
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "5",
+    "signals": "6",
     "outcomes": "7",
-    "analysis": "8",
+    "analysis": "10",
     "scorecard": "1",
 }
 

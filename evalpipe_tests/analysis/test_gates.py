@@ -126,3 +126,25 @@ def test_what_cannot_be_decided_is_refused(
     with pytest.raises(EvalpipeError) as error:
         decide_gates(two, criteria, A, B)
     assert error.value.code == "BAD_ARGUMENT"
+
+
+def test_a_question_decided_on_another_day_is_decided_by_wider_bounds(
+    trial: Trial, run: Run, criteria: Criteria
+) -> None:
+    tables = run(trial({"a": 0.6, "b": 0.6}, n=2400), criteria)
+    first = decide_gates(tables, criteria, B, A)
+    # The same day again is the same decision.
+    assert_frame_equal(decide_gates(tables, criteria, B, A, decided=first), first)
+    other_day = first.with_columns(as_of=pl.col("as_of").dt.offset_by("-1d"))
+    again = decide_gates(tables, criteria, B, A, decided=other_day)
+    assert (again["lower"] < first["lower"]).all()
+    assert (again["upper"] > first["upper"]).all()
+    assert again["estimate"].to_list() == first["estimate"].to_list()
+    assert all("decided_before" in reasons for reasons in again["reasons"].to_list())
+    for elsewhere in ({"candidate": A}, {"baseline": B}, {"measurement": "0" * 12}, {"kind": "superiority"}):
+        unlike = other_day.with_columns(pl.lit(value).alias(name) for name, value in elsewhere.items())
+        assert_frame_equal(decide_gates(tables, criteria, B, A, decided=unlike), first)
+    won = run(trial({"a": 0.4, "b": 0.75}, n=1500), criteria)
+    passed = decide_gates(won, criteria, B, A, decided=other_day)
+    assert verdicts(passed) == {"outcome_no_worse": "pass", "corrections_no_worse": "pass"}
+    assert passed["reasons"].to_list() == [["decided_before"]] * 2

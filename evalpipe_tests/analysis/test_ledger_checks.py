@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
@@ -205,3 +206,12 @@ def test_small_cells_are_drawn_and_not_looked_up() -> None:
     assert small.p[1] == pytest.approx(2 * stats.binomtest(1, 8, 0.5).pvalue, abs=0.02)
     gone = sample_ratio([[0.0, 20.0]], [[1.0, 0.0]], seed=1)
     assert (gone.p[0], gone.pooled[2]) == (0.0, 0.0)
+
+
+def test_a_rare_arm_hides_no_mismatch_of_one_epoch_among_many() -> None:
+    shares = np.tile([0.499, 0.499, 0.002], (30, 1))
+    counts = shares * 1_000
+    counts[7] = [800.0, 198.0, 2.0]
+    p = sample_ratio(counts, shares, seed=1).p
+    assert p[7] < 0.001
+    assert (np.delete(p, 7) > 0.5).all()

@@ -147,3 +147,19 @@ def test_graded_rates_and_counts() -> None:
     np.testing.assert_allclose(count.theta - half, count.theta_lo)
     # Graded outcomes vary less than 0/1 ones, and their limits show it.
     np.testing.assert_allclose(rate.theta_hi - rate.theta_lo, 2 * half, rtol=0.05)
+
+
+def test_a_gate_asked_every_night_seldom_passes_a_loss_of_its_margin() -> None:
+    """Fixed bounds pass it on some night in one of four months, which the test's own count shows."""
+    rng = np.random.default_rng(1)
+    nights = np.arange(1, 29) * 60
+    n_fixed = n_watched = 0
+    for _ in range(300):
+        means = (rng.normal(-0.05, 0.7, nights[-1]).cumsum())[nights - 1] / nights
+        looks = list(enumerate(zip(means.tolist(), (0.7 / np.sqrt(nights)).tolist(), strict=True)))
+        n_fixed += any(gate(m, se, 500, 500, 0.05, "non_inferiority").verdict == "pass" for _, (m, se) in looks)
+        n_watched += any(
+            gate(m, se, 500, 500, 0.05, "non_inferiority", n_earlier=t).verdict == "pass" for t, (m, se) in looks
+        )
+    assert n_fixed > 0.15 * 300
+    assert n_watched < 0.10 * 300

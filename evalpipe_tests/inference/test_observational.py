@@ -29,7 +29,7 @@ def routed(seed: int, n: int = 3_000, strength: float = 0.3) -> tuple[np.ndarray
 def test_chances_are_those_of_the_kind_of_work_in_other_folds() -> None:
     _, label, kind, user = routed(1)
     kinds = group_kinds(kind, user)
-    assert kinds.X.shape == (2, 2)
+    assert kinds.X.shape == (2, 3)
     # A user's sessions share a fold, so that nobody predicts himself.
     assert all(len(set(kinds.fold[user == one])) == 1 for one in np.unique(user)[:50])
     found = crossfit_chances(kinds, label, 2)
@@ -53,6 +53,19 @@ def test_outcomes_are_expected_from_other_people() -> None:
     # A number without bounds is predicted by a line: the same means, ten times larger.
     line = crossfit_outcomes(kinds, y * 10, label, 2)
     np.testing.assert_allclose(line[:, 0], rate[:, 0] * 10, atol=0.1)
+
+
+def test_how_versions_and_kinds_are_numbered_changes_nothing() -> None:
+    rng = np.random.default_rng(8)
+    n = 500
+    kind, user = rng.integers(0, 3, (n, 2)), rng.integers(0, n, n)
+    label = (rng.integers(0, 3, n) + (rng.random(n) < 0.5) * kind[:, 0]) % 3
+    y = (rng.random(n) < 0.3 + 0.15 * kind[:, 1]).astype(float)
+    new_label, new_kind = np.array([2, 0, 1]), np.array([1, 2, 0])
+    before = weigh_routing(y, label, kind, user, 3)
+    after = weigh_routing(y, new_label[label], new_kind[kind], user, 3)
+    for name, found in before.items():
+        np.testing.assert_allclose(after[name].estimate[new_label], found.estimate, atol=1e-7)
 
 
 @settings(max_examples=5)

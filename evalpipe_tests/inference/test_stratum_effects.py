@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from evalpipe.inference import Options
+from evalpipe.inference.cells import cell_sums, group
 from evalpipe.inference.exact.tables import heterogeneity, qualitative_interaction
 from evalpipe.inference.shift import net_shift
 from evalpipe.inference.stratum_effects import stratum_effects
+from evalpipe.inference.variance import ClusterVariance
 from evalpipe_tests.inference.helpers import draw, make
 
 
@@ -33,6 +35,14 @@ def test_a_cell_of_one_user_has_no_variance() -> None:
     )  # fmt: skip
     assert np.isfinite(found.variance[:, 0]).all()
     assert np.isnan(found.variance[:, 1]).all()
+
+
+def test_cells_without_sessions_have_no_spread() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    rows = group(none, none, np.zeros(0), np.zeros(0), 2)
+    found = ClusterVariance(rows, cell_sums(none, np.zeros(0), np.zeros(0), rows)).contrasts(np.eye(2))
+    assert (found.cov == 0).all()
+    assert np.isnan(found.df).all()
 
 
 def test_users_who_keep_a_version_do_not_make_strata_differ() -> None:

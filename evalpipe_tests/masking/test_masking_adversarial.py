@@ -51,3 +51,16 @@ def test_many_key_heads_do_not_read_the_text_again_and_again() -> None:
         raw = b"-----BEGIN RSA PRIVATE KEY-----\n" * n
         ends.append(_work(raw)[0] / n)
     assert ends[1] <= 1.2 * ends[0]
+
+
+@pytest.mark.parametrize("name", ["escapes", "double escapes", "zero width", "pseudonyms"])
+def test_megabytes_of_what_is_dear_per_byte_are_withheld(name: str) -> None:
+    assert PLAN.mask_text(adversarial.text(name, 1_500_000).decode())[0] == "<WITHHELD:budget>"
+
+
+@pytest.mark.parametrize("name", ["escapes", "zero width", "pseudonyms"])
+def test_as_much_of_it_as_a_tool_answers_is_read(name: str) -> None:
+    raw = adversarial.text(name, 90_000) + rb" DB_PASSWORD=tiger\u0040512Zq"
+    masked = PLAN.mask_text(raw.decode())[0]
+    assert "512Zq" not in masked
+    assert not masked.startswith("<WITHHELD")

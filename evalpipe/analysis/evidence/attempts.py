@@ -16,12 +16,13 @@ from evalpipe.inference.attempts import attempt_rates, task_rates
 from evalpipe.inference.intervals import clustered_share
 from evalpipe.inference.proportions import proportion_interval
 
-#: Outcomes that each rate counts.
+#: Outcomes that each rate counts, and whether it is of all sessions or of those that are not invalid.
 _RATES = {
-    "autonomous": ("autonomous_success",),
-    "assisted": ("assisted_success",),
-    "non_completion": ("failure", "timeout"),
-    "invalid_rate": ("invalid",),
+    "autonomous": (("autonomous_success",), False),
+    "assisted": (("assisted_success",), False),
+    "non_completion": (("failure", "timeout"), False),
+    "invalid_rate": (("invalid",), True),
+    "passed_of_all": (("autonomous_success", "assisted_success"), True),
 }
 
 
@@ -73,12 +74,15 @@ def attempt_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             "assisted": rates.assisted,
             "non_completion": rates.non_completion,
             "invalid_rate": rates.invalid_rate,
+            "passed_of_all": (counts["autonomous_success"] + counts["assisted_success"]) / rates.n_all
+            if rates.n_all
+            else float("nan"),
             "status": status,
             "reasons": reasons,
         }
         alpha, is_valid = headline.options.alpha, own != "invalid"
-        for rate, kinds in _RATES.items():
-            is_in = is_valid if "invalid" not in kinds else np.ones(len(own), dtype=bool)
+        for rate, (kinds, is_of_all) in _RATES.items():
+            is_in = np.ones(len(own), dtype=bool) if is_of_all else is_valid
             limits = clustered_share(np.isin(own[is_in], kinds), cluster[is_in], alpha)
             row |= dict(zip((f"{rate}_lo", f"{rate}_hi"), limits, strict=True))
         yield row | _tasks(headline.population.sessions.filter(pl.Series(mine)), own.tolist(), alpha)

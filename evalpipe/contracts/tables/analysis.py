@@ -154,11 +154,11 @@ GATES = Table(
         Column("kind", S, "non_inferiority or superiority.", nullable=False),
         Column("margin", F64, "Margin, in units of the metric.", nullable=False, low=0.0),
         Column("estimate", F64, "Candidate minus baseline, signed so that positive is better."),
-        Column("lower", F64, "One-sided 95 % lower bound."),
-        Column("upper", F64, "One-sided 95 % upper bound."),
+        Column("lower", F64, "One-sided 95 % lower bound; with decided_before it holds on all days of decision."),
+        Column("upper", F64, "One-sided 95 % upper bound; likewise."),
         Column("df", F64, "Degrees of freedom, the smaller of Bell-McCaffrey and G*.", low=0.0),
         Column("verdict", S, "pass, fail or inconclusive.", nullable=False, values=VERDICTS),
-        Column("reasons", LIST, "Reason codes of an open verdict.", nullable=False),
+        Column("reasons", LIST, "Reason codes of an open verdict; decided_before on any that another as-of day preceded.", nullable=False),
     ),
 )  # fmt: skip
 

@@ -25,7 +25,8 @@ class Kinds:
     """Sessions grouped by what was known before routing.
 
     Attributes:
-        X: (R, P) columns of the distinct kinds: an intercept and one a level but the first.
+        X: (R, P) columns of the distinct kinds: an intercept and one a level, the first too:
+            the ridge tells them apart, and none is special.
         kind: (N,) kind of each session. fold: (N,) fold of its user.
     """
 
@@ -57,7 +58,7 @@ def group_kinds(categories: Ints, user: Ints) -> Kinds:
     distinct, kind = np.unique(categories, axis=0, return_inverse=True)
     columns = [np.ones(len(distinct))]
     for column in distinct.T:
-        columns += [(column == level).astype(np.float64) for level in np.unique(column)[1:]]
+        columns += [(column == level).astype(np.float64) for level in np.unique(column)]
     _, code = np.unique(user, return_inverse=True)
     return Kinds(np.stack(columns, axis=1), kind.reshape(-1).astype(np.int64), code % FOLDS)
 

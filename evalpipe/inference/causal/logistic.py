@@ -59,8 +59,9 @@ def fit_logit(
         label: (N,) classes 0..n_classes-1.
         n_classes: J + 1.
         weight: (N,) weights of the rows; 1 by default.
-        penalty: (P,) ridge: adds 0.5 sum penalty coef^2 to the loss. 0 for the intercept; 1/C in
-            the convention of scikit-learn. None for maximum likelihood.
+        penalty: (P,) ridge: adds 0.5 sum penalty coef^2 to the loss, for more than two classes of each
+            class's distance to the mean of all, so that no class is special. 0 for the intercept; 1/C
+            in the convention of scikit-learn. None for maximum likelihood.
 
     Returns:
         The fit. Separated classes and collinear columns do not converge without a penalty.
@@ -93,14 +94,14 @@ def fit_counts(X: Floats, counts: Floats, *, penalty: Floats | None = None, with
         raise ValueError(f"X has shape {X.shape}, counts {counts.shape}")
     if not (np.isfinite(X).all() and np.isfinite(counts).all()) or (counts < 0).any():
         raise ValueError("X and weights must be finite, and weights not negative")
-    ridge = np.tile(np.zeros(X.shape[1]) if penalty is None else np.asarray(penalty, float), counts.shape[1] - 1)
+    ridge = _ridge(np.zeros(X.shape[1]) if penalty is None else np.asarray(penalty, float), counts.shape[1])
     n = counts.sum(axis=1)
     coef, reported = _start(X, counts, ridge)
     loss, is_converged, is_settled = _loss(X, counts, coef, ridge), False, False
     for _ in range(_MAX_STEPS):
         p = _probabilities(X, coef)[:, 1:]
-        gradient = (counts[:, 1:] - n[:, None] * p).T @ X - (ridge * coef.ravel()).reshape(coef.shape)
-        information = _information(X, p, n) + np.diag(ridge)
+        gradient = (counts[:, 1:] - n[:, None] * p).T @ X - (ridge @ coef.ravel()).reshape(coef.shape)
+        information = _information(X, p, n) + ridge
         step, is_solved = _solve(information, gradient.ravel())
         if not is_solved:
             break
@@ -118,9 +119,16 @@ def fit_counts(X: Floats, counts: Floats, *, penalty: Floats | None = None, with
     if not with_errors:
         nan = np.full((coef.size, coef.size), np.nan)
         return Logit(coef, nan, np.full(coef.shape, np.nan), fitted, deviance, is_converged)
-    cov = _inverse(_information(X, fitted[:, 1:], n) + np.diag(ridge))
+    cov = _inverse(_information(X, fitted[:, 1:], n) + ridge)
     se = np.sqrt(np.maximum(np.diag(_inverse(reported)), 0.0)).reshape(coef.shape)
     return Logit(coef, cov, np.asarray(se), fitted, deviance, is_converged)
+
+
+def _ridge(penalty: Floats, n_classes: int) -> Floats:
+    """(J P, J P) matrix of the penalty on the log-odds against class 0."""
+    j = n_classes - 1
+    between = np.eye(j) - (np.ones((j, j)) / n_classes if j > 1 else 0.0)
+    return np.asarray(np.kron(between, np.diag(penalty)), dtype=np.float64)
 
 
 def _start(X: Floats, counts: Floats, ridge: Floats) -> tuple[Floats, Floats]:
@@ -128,7 +136,7 @@ def _start(X: Floats, counts: Floats, ridge: Floats) -> tuple[Floats, Floats]:
     j, n_columns = counts.shape[1] - 1, X.shape[1]
     nothing, n = np.zeros((j, n_columns)), counts.sum(axis=1)
     if j != 1 or ridge.any() or len(X) == 0:
-        return nothing, _information(X, _probabilities(X, nothing)[:, 1:], n) + np.diag(ridge)
+        return nothing, _information(X, _probabilities(X, nothing)[:, 1:], n) + ridge
     mean = (counts[:, 1] + 0.5) / (n + 1.0)
     w = n * mean * (1.0 - mean)
     target = np.divide(counts[:, 1], n, out=np.zeros_like(n), where=n > 0)
@@ -169,7 +177,7 @@ def _probabilities(X: Floats, coef: Floats) -> Floats:
 def _loss(X: Floats, counts: Floats, coef: Floats, ridge: Floats) -> float:
     score = np.concatenate((np.zeros((len(X), 1)), X @ coef.T), axis=1)
     log_p = score - special.logsumexp(score, axis=1, keepdims=True)
-    return float(-(counts * log_p).sum() + 0.5 * (ridge * coef.ravel() ** 2).sum())
+    return float(-(counts * log_p).sum() + 0.5 * coef.ravel() @ ridge @ coef.ravel())
 
 
 def _information(X: Floats, p: Floats, v: Floats) -> Floats:

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evalpipe.masking.validators import keyvalue, naming, network, numbers, people, places, secrets, statements
+from evalpipe.masking.validators import (
+    keyvalue,
+    naming,
+    network,
+    numbers,
+    people,
+    phrases,
+    places,
+    secrets,
+    statements,
+)
 from evalpipe.masking.validators.base import Facts, Found, text
 
 SpanValidator = Callable[[bytes, int, int, Facts], Found | None]
@@ -39,6 +49,13 @@ SPAN: dict[str, SpanValidator] = {
     "person_cue": people.person_cue,
     "person_part": naming.person_part,
     "person_uncased": naming.person_uncased,
+    "native_secret": phrases.native_secret,
+    "drawn_secret": phrases.drawn_secret,
+    "phrase_secret": phrases.phrase_secret,
+    "login_pair": phrases.login_pair,
+    "login_name": phrases.login_name,
+    "list_group": phrases.list_group,
+    "machine": phrases.machine,
     "user_key": naming.user_key,
     "user_odd": naming.user_odd,
     "address": people.address,
@@ -84,6 +101,8 @@ HIT: dict[str, HitValidator] = {
     "kv_secret": keyvalue.kv_secret,
     "kv_key": keyvalue.kv_key,
     "email": people.email,
+    "otp_before": phrases.otp_before,
+    "name_before": phrases.name_before,
     "person_before": naming.person_before,
     "passwd_user": naming.passwd_user,
     "prompt": people.prompt,

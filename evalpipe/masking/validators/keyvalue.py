@@ -9,7 +9,20 @@ from __future__ import annotations
 
 import re
 
-from evalpipe.masking.validators.base import Facts, Found, is_repetitive, text
+from evalpipe.masking.validators.base import Facts, Found, text
+from evalpipe.masking.validators.values import (
+    DIGIT,
+    FILE,
+    LETTER,
+    is_environment,
+    is_metadata,
+    is_mixed,
+    is_native,
+    is_pass_phrase,
+    is_placeholder,
+    is_random,
+    words_of,
+)
 
 _KEY_CHARS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-" + bytes(range(0x80, 0x100))
 _AFTER_KEY = b" \t\\\"'`]"
@@ -17,33 +30,19 @@ _LEAD = re.compile(rb"[=:>~]{0,2}[ \t]{0,16}(?:[rbfuRBFU]{1,2}(?=[\"']))?([\\\"'
 _BARE = re.compile(rb"[^\s\"'`,;&<>()\[\]{}|\\]{1,400}")
 #: What may stand behind ``&`` or ``;``, and that it is an entity or the next pair rather than more of the value.
 _MORE = re.compile(rb"[&;]([^\s\"'`,;&<>()\[\]{}|\\=]{1,400})")
+#: A value that a shell makes up: $(echo x), `printf x`.
+_ECHOED = re.compile(rb"[\"']?(?:\$\(|`)(?:echo|printf)(?: -[neE]{1,3})? [\"']?([^\s\"'$`)|<>\\]{4,200})")
 _ENTITY = re.compile(rb"&(?:amp|quot|lt|gt|apos|nbsp|#[0-9]{1,6});")
+_UNSPACED = re.compile(rb"[^\s\"'`]{1,400}")
 #: Words before "token" that say what it opens; a bare "token" may also be a page or a unit of text.
 _GRANTS = frozenset({"access", "auth", "refresh", "id", "session", "bearer", "api", "oauth"})
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]*)*\Z")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-_NOT_A_VALUE = re.compile(
-    rb"[$<{%*(@|!#]|\[|\.\.|/|\./|~/|https?:|file:|arn:|your[-_ ]|my[-_]?(?:secret|token|key|pass)|xxx|enter "
-    rb"|process\.env|os\.|env\.|env\(|secrets\.|config\.|self\.|this\.|vault:|ref\+|data:|ssm:|sm://|op://",
-    re.IGNORECASE,
-)
-_INSIDE_PLACEHOLDER = re.compile(
-    rb"\.\.\.|\*\*\*|<|>|\$\{|\{\{|xxxx|_HERE|-here|PLACEHOLDER|REDACTED|\[redacted|%s|\$\(", re.IGNORECASE
-)
 _HEX = re.compile(rb"[0-9a-fA-F]{16,128}\Z")
 #: Words of keys whose value opens something even where it looks like a digest.
 _OPENS = frozenset(
     {"write", "admin", "app", "account", "shared", "client", "server", "subscription", "search", "hmac", "cipher"}
     | {"aes", "fernet", "base", "secret", "license"}
-)
-_JOINTS = re.compile(rb"[^A-Za-z0-9]+")
-_VARIABLE = re.compile(rb"[$%!@#*][\w({]")
-_DIGIT = re.compile(rb"[0-9]")
-_LETTER = re.compile(rb"[A-Za-z]")
-_FILE = re.compile(
-    rb"[\w./-]+\.(?:py|js|ts|tsx|go|rs|java|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|sh|html|css|xml|csv|sql|rb|php"
-    rb"|c|h|cpp)\Z"
 )
 #: What follows PASS where it is the verdict of a test: the test's name, or what was measured.
 _TESTED = re.compile(rb"(?:Test|Benchmark|Example|Fuzz)[A-Z0-9_]|tests?[_/]|[A-Za-z_][A-Za-z0-9_]*=-?[0-9]")
@@ -56,19 +55,29 @@ def kv_password(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """Value of a password-like key whose separator ends at ``end``."""
     place = _place(v, end, facts)
     if place is None:
-        return None
+        return _echoed(v, end, facts)
     key, start, stop, quoted = place
     value = v[start:stop]
+    if value.startswith((b"$(", b"echo ", b"printf ")):
+        return _echoed(v, end, facts)
     if key == "PASS" and not quoted and (_TESTED.match(value) or v[max(0, end - 9) : end] == b"--- PASS:"):
         return None
     more = stop if quoted else _with_separators(v, stop)
-    if len(value) >= 3 and not is_placeholder(value, facts) and _is_password(value, key, v, end, quoted=quoted):
+    if len(value) >= 3 and not is_placeholder(value, facts) and _is_password(value, key, v, end, facts, quoted=quoted):
         return [(start, more, "")]
     # In a file of variables all up to the next space is the value: p&ssw0rd1.
-    is_variable = more > stop and v[end - 1 : end] == b"=" and _is_environment(key)
+    is_variable = more > stop and v[end - 1 : end] == b"=" and is_environment(key)
     if is_variable and not is_placeholder(v[start:more], facts) and is_mixed(v[start:more]):
         return [(start, more, "")]
     return None
+
+
+def _echoed(v: bytes, end: int, facts: Facts) -> list[Found] | None:
+    """What a shell echoes into the value of a key whose separator ends at ``end``: ``PASSWORD=$(echo x)``."""
+    found = _ECHOED.match(v, end)
+    if found is None or is_placeholder(found.group(1), facts):
+        return None
+    return [(found.start(1), found.end(1), "")]
 
 
 def _with_separators(v: bytes, stop: int) -> int:
@@ -85,24 +94,22 @@ def _with_separators(v: bytes, stop: int) -> int:
     return stop
 
 
-def is_mixed(value: bytes) -> bool:
-    """Whether a value of six bytes or more holds digits and letters."""
-    return len(value) >= 6 and bool(_DIGIT.search(value)) and bool(_LETTER.search(value))
-
-
-def _is_password(value: bytes, key: str, v: bytes, end: int, *, quoted: bool) -> bool:
-    has_digit, has_letter = bool(_DIGIT.search(value)), bool(_LETTER.search(value))
+def _is_password(value: bytes, key: str, v: bytes, end: int, facts: Facts, *, quoted: bool) -> bool:
+    has_digit, has_letter = bool(DIGIT.search(value)), bool(LETTER.search(value))
     if not has_letter:
         return len(value) >= 4 and not value.isspace()
     if b" " in value:
         # A sentence is a label or a hint; two words with a digit may be a pass phrase.
-        return quoted and has_digit and value.count(b" ") <= 3 and not value.endswith((b".", b":", b"?"))
+        is_short = has_digit and value.count(b" ") <= 3 and not value.endswith((b".", b":", b"?"))
+        return quoted and (is_short or is_pass_phrase(value, facts))
+    if not value.isascii() and not is_native(value):
+        return False
     if quoted:
         return len(value) >= 6 or has_digit
     if _IDENTIFIER.match(value):
         if b"." in value or _HANDED_ON.match(value):
             return False
-        is_shell = _is_environment(key) and v[end - 1 : end] == b"=" and v[end : end + 1] != b" "
+        is_shell = is_environment(key) and v[end - 1 : end] == b"=" and v[end : end + 1] != b" "
         return len(value) >= 4 and (has_digit or is_shell)
     return len(value) >= 5
 
@@ -111,14 +118,17 @@ def kv_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     """Value of a key that names a token, key, secret or PIN and whose separator ends at ``end``."""
     place = _place(v, end, facts)
     if place is None:
-        return None
+        return _echoed(v, end, facts)
     key, start, stop, quoted = place
     value = v[start:stop]
     words = words_of(key)
     if words and words[-1] == "pin":
         return [(start, stop, "")] if value.isdigit() and 4 <= len(value) <= 8 else None
-    if len(value) < 6 or is_placeholder(value, facts):
-        return None
+    if len(value) < 6 or is_placeholder(value, facts) or value.startswith((b"echo ", b"printf ")):
+        return _echoed(v, end, facts)
+    # A token of digits alone is a number of something, unless a document's own key names it: "token": 12345678.
+    if key.endswith("token") and value.isdigit() and len(value) >= 8 and v[end - 2 : end] == b'":':
+        return [(start, stop, "")]
     if not quoted and words[-1:] == ["token"] and _is_grant(value, words, v[end - 2 - len(key.encode()) : end]):
         return [(start, stop, "")]
     return [(start, stop, "")] if _is_secret(value, key, words, quoted=quoted) else None
@@ -138,7 +148,7 @@ def _is_grant(value: bytes, words: list[str], cue: bytes) -> bool:
         return False
     if is_query and is_named and (_UUID.match(value) or (value.isdigit() and len(value) >= 8)):
         return True
-    if not value.replace(b"-", b"").isalnum() or _FILE.match(value):
+    if not value.replace(b"-", b"").isalnum() or FILE.match(value):
         # Names of variables are joined by underscores and dots.
         return is_query and len(value) >= 20 and is_mixed(value) and not value.islower() and b"(" not in value
     if is_mixed(value):
@@ -147,11 +157,11 @@ def _is_grant(value: bytes, words: list[str], cue: bytes) -> bool:
 
 
 def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> bool:
-    has_digit, has_letter = bool(_DIGIT.search(value)), bool(_LETTER.search(value))
+    has_digit, has_letter = bool(DIGIT.search(value)), bool(LETTER.search(value))
     names_secret = len(words) > 1 and words[-1] in ("key", "secret")
-    strong = _is_environment(key) or names_secret or words[-1:] in (["apikey"], ["clientsecret"])
+    strong = is_environment(key) or names_secret or words[-1:] in (["apikey"], ["clientsecret"])
     last_is_token = words[-1:] == ["token"]
-    if _FILE.match(value) or (_UUID.match(value) and not (strong and (not last_is_token or _is_environment(key)))):
+    if FILE.match(value) or (_UUID.match(value) and not (strong and (not last_is_token or is_environment(key)))):
         return False
     if not has_letter:
         return strong and not last_is_token and len(value) >= 6
@@ -176,19 +186,9 @@ def kv_key(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         return None
     key, start, stop, _ = place
     # A digest under a key of its own is the rule in databases: cache keys, keys of objects.
-    if _HEX.match(v, start, stop) and not _is_environment(key) and _OPENS.isdisjoint(words_of(key)):
+    if _HEX.match(v, start, stop) and not is_environment(key) and _OPENS.isdisjoint(words_of(key)):
         return None
     return [(start, stop, "")] if is_random(v[start:stop]) else None
-
-
-def is_random(value: bytes) -> bool:
-    """Whether a value looks drawn at random: long, and no chain of words, numbers and dates."""
-    if b" " in value or _FILE.match(value) or sum(c in b"0123456789" for c in value) < 2:
-        return False
-    if any(len(part) >= 16 and is_mixed(part) for part in _JOINTS.split(value)):
-        return True
-    has_cases = any(0x41 <= c <= 0x5A for c in value) and any(0x61 <= c <= 0x7A for c in value)
-    return len(value) >= 24 and has_cases and value.count(b".") + value.count(b" ") == 0
 
 
 def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | None:
@@ -210,9 +210,18 @@ def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | Non
         stop = _closing(v, start, quotes[:1])
         return None if stop is None else (key, start, stop, True)
     bare = _BARE.match(v, start)
-    if bare is None or v[bare.end() : bare.end() + 1] in (b"(", b"[", b"{"):
+    if bare is None:
         return None
     stop = bare.end()
+    if v[stop : stop + 1] in (b"(", b"[", b"{"):
+        # A call, unless in a file of variables something stands before the bracket that no name looks like.
+        if sep != 0x3D or start != end or not is_environment(key) or _IDENTIFIER.match(bare.group()):
+            return None
+        whole = _UNSPACED.match(v, start)
+        stop = whole.end() if whole else stop
+    # The credentials of a URL end before its host.
+    if v[max(0, end - 120) : end - 1 - len(key.encode())].endswith(b"://") and b"@" in v[start:stop]:
+        stop = v.index(b"@", start)
     while stop > start and v[stop - 1] in b".:!?":
         stop -= 1
     return key, start, stop, False
@@ -245,36 +254,6 @@ def _closing(v: bytes, start: int, quote: bytes) -> int | None:
     return stop
 
 
-def words_of(key: str) -> list[str]:
-    """Words of a key in any spelling: ``apiKey``, ``API_KEY``, ``api-key``."""
-    return [w.lower() for w in _WORDS.findall(key)]
-
-
-def _is_environment(key: str) -> bool:
-    return key.isupper() or any(part.isupper() and "_" in part for part in key.split("."))
-
-
-def is_metadata(key: str, facts: Facts) -> bool:
-    """Whether a key names a property rather than a secret: ``max_tokens``, ``public_key``."""
-    words = words_of(key)
-    if not words:
-        return False
-    cue = 2 if words[-1] in ("key", "id", "code") and len(words) > 1 else 1
-    before = words[-cue - 1 : -cue]
-    prefixes = facts.words["metadata_prefixes"]
-    return bool(before and before[0] in prefixes) or (cue == 2 and words[-2] in prefixes)
-
-
-def is_placeholder(value: bytes, facts: Facts) -> bool:
-    """Whether a value stands for another one that is filled in elsewhere."""
-    # A bang, a dollar or a hash may also begin a real password: then no name follows it.
-    is_odd = value[:1] in b"$!#@%*" and len(value) >= 8 and _DIGIT.search(value) and not _VARIABLE.match(value)
-    if not is_odd and (_NOT_A_VALUE.match(value) or _INSIDE_PLACEHOLDER.search(value)):
-        return True
-    low = text(value.strip(b"\"'`")).lower()
-    return low in facts.words["placeholders"] or (is_repetitive(value) and not value.isdigit())
-
-
 def flag_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """Value after a word such as ``password`` in a command or in a file of logins."""
     value = v[start:end].rstrip(b"\"'`\\),;")
@@ -296,8 +275,8 @@ def prose_secret(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     value = re.split(rb"[\"'`,;<>)]", v[start:end], maxsplit=1)[0]
     # The quote behind it may be escaped, in a document inside of a document many times over.
     value = value.rstrip(b"\\").rstrip(b".!?:")
-    if len(value) < 6 or is_placeholder(value, facts) or not (_DIGIT.search(value) and _LETTER.search(value)):
+    if len(value) < 6 or is_placeholder(value, facts) or not (DIGIT.search(value) and LETTER.search(value)):
         return None
-    if _FILE.match(value) or b"(" in value or b"=" in value[:-2]:
+    if FILE.match(value) or b"(" in value or b"=" in value[:-2]:
         return None
     return start, start + len(value), ""

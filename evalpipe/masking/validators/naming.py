@@ -51,10 +51,13 @@ def person_uncased(v: bytes, start: int, end: int, facts: Facts) -> Found | None
     """A name in a script without capitals: the words behind the cue, up to one that no name is."""
     stop = facts.words["not_names_uncased"]
     words: list[str] = []
-    for word in _value(v, start, end).split(" ")[:3]:
+    for word in _value(v, start, end).split(" ")[:4]:
         if word in stop:
+            # "My name in the list": the word before a postposition is no name.
+            words = [] if word in facts.words["postpositions"] else words
             break
         words.append(word)
+    words = words[:3]
     return place(v, start, end, " ".join(words)) if words and len(words[0]) >= 2 else None
 
 

@@ -135,9 +135,10 @@ def id_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 
 
 def id_code(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """An id of letters and digits that its cue names: at least five digits, and free edges."""
+    """An id of letters and digits that its cue names: five digits or more (three among capitals), and free edges."""
     value = v[start:end]
-    if sum(c in b"0123456789" for c in value) < 5 or (v[end - 1 : end] != b")" and touches_right(v, end)):
+    few = 3 if len(value) >= 8 and value.isupper() else 5
+    if sum(c in b"0123456789" for c in value) < few or (v[end - 1 : end] != b")" and touches_right(v, end)):
         return None
     return None if v[start - 1 : start].isalnum() and start else (start, end, text(value).upper())
 
@@ -229,7 +230,8 @@ def phone_trunk(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         value = value[:-1]
     end = start + len(value)
     digits = _digits(value)
-    if not 9 <= len(digits) <= 12 or _DATE.match(value) or _is_inside_number(v, start, end):
+    # A bracket is proof enough for the extension of a house: (030) 1234-5678/90.
+    if not 9 <= len(digits) <= 12 + (b"(" in value) or _DATE.match(value) or _is_inside_number(v, start, end):
         return None
     groups = re.findall(rb"[0-9]+", value)
     if not 2 <= len(groups) <= 5 or _NEXT_GROUP.match(v, end):

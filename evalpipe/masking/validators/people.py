@@ -13,18 +13,27 @@ from evalpipe.masking.validators.base import WORD, Facts, Found, align_right, te
 _LOCAL = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 #: Second and lead bytes of Latin letters with marks (U+00C0 to U+024F); CJK bytes begin at E3.
 _LATIN = re.compile(rb"(?:[A-Za-z0-9._%+\-]|[\xc3-\xc9][\x80-\xbf]){1,64}\Z")
-_LABEL = rb"[A-Za-z0-9](?:(?:[A-Za-z0-9-]|[\xc3-\xc9][\x80-\xbf]){0,62}[A-Za-z0-9])?"
+#: Letters of two bytes: Latin, Greek, Cyrillic, Hebrew, Arabic. Longer ones may be words that touch an address.
+_TWO = rb"[\xc3-\xdb][\x80-\xbf]"
+_ANY_LOCAL = re.compile(rb"(?:[A-Za-z0-9._%+\-]|" + _TWO + rb"){1,64}\Z")
+_LABEL = rb"(?:[A-Za-z0-9]|" + _TWO + rb")(?:(?:[A-Za-z0-9-]|" + _TWO + rb"){0,62}(?:[A-Za-z0-9]|" + _TWO + rb"))?"
 _DOMAIN = re.compile(_LABEL + rb"(?:\." + _LABEL + rb"){1,8}")
 _ESCAPE = re.compile(rb"u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf]")
 _EXTENSION = re.compile(
     r"\.(?:tsx?|jsx?|py|md|html?|css|json|ya?ml|toml|txt|png|jpe?g|svg|go|rs|java|rb|php|sh|zip|gz|log|csv|vue)\Z"
 )
+#: Top-level domains below which names of one letter exist.
+_SHORT_DOMAINS = frozenset({"com", "org", "io", "co", "cn", "de"})
 _PATH_BEFORE = re.compile(rb"[^\s\"'`<>|(,;=\[]{0,160}\Z")
+#: A disk of a Mac, whose name may hold spaces.
+_VOLUME = re.compile(rb"/Volumes/[^\n\"'<>|/]{1,64}\Z")
 _CUT = re.compile('[，。、；：！？（）()"“”「」|\n\t]|[,;:!?]|\\.(?:\\s|$)')
 _CJK_END = re.compile(r"(?:と申します|と言います|といいます|です|입니다|이라고|라고|님|先生|女士|小姐|同学)")
 _ENTITY_JUNK = re.compile(r"[\d_@#/\\{}\[\]<>=+*^~`$%&]")
 _NO_ADDRESS = re.compile(
-    r"0x|https?:|/|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}|(?:version|line) \d|[\w-]+\.[\w-]+\.[a-z]{2}"
+    r"0x|https?:|/|[\w.-]+:\d|\d+\.\d+\.\d+|[0-9a-f]{16}|"
+    r"(?:version|line|section|chapter|step|page|part|phase|queue|port|column|release) \d|"
+    r"[\w-]+\.[\w-]+\.[a-z]{2}"
 )
 _ASIAN = re.compile("[\u3040-\u9fff\uac00-\ud7a3]")
 #: One of these stands in any Chinese, Japanese or Korean address: city, street, number, floor.
@@ -44,16 +53,17 @@ def email(v: bytes, end: int, facts: Facts) -> list[Found] | None:
             latin = _LATIN.search(chunk)
             start = at - len(latin.group()) if latin else start
     else:
-        latin = _LATIN.search(chunk)
-        if latin is None:
+        letters = _ANY_LOCAL.search(chunk)
+        if letters is None:
             return None
-        start = at - len(latin.group())
+        start = at - len(letters.group())
     start = _off_escape(v, start, at)
     domain = _DOMAIN.match(v, at + 1)
     if domain is None or start >= at:
         return None
     local, stop = text(v[start:at]).lower(), domain.end()
-    if local in facts.words["role_mailboxes"] or not _domain_fits(domain.group(), facts):
+    is_bracketed = v[start - 1 : start] == b"<" and v[stop : stop + 1] == b">"
+    if local in facts.words["role_mailboxes"] or not _domain_fits(domain.group(), facts, is_bracketed=is_bracketed):
         return None
     if v[stop : stop + 1] == b"(" or (v[stop : stop + 1] in (b".", b"_") and v[stop + 1 : stop + 2].isalnum()):
         return None
@@ -76,17 +86,22 @@ def _off_escape(v: bytes, start: int, at: int) -> int:
     return start
 
 
-def _domain_fits(domain: bytes, facts: Facts) -> bool:
+def _domain_fits(domain: bytes, facts: Facts, *, is_bracketed: bool) -> bool:
     labels = domain.decode().lower().split(".")
     top = labels[-1]
     if not top.isalpha() or not (len(top) == 2 or top in facts.words["generic_tlds"]):
         return False
-    return len(labels[-2]) >= 2 and not (len(top) == 2 and _EXTENSION.match("." + top))
+    is_odd = top not in _SHORT_DOMAINS and not is_bracketed
+    is_short = len(labels[-2]) < 2 and (is_odd or not labels[-2].isalpha())
+    return not is_short and not (len(top) == 2 and _EXTENSION.match("." + top))
 
 
 def _is_userinfo(v: bytes, start: int) -> bool:
     scheme = v.rfind(b"://", max(0, start - 100), start)
-    return scheme >= 0 and v[start - 1 : start] in (b":", b"/") and not re.search(rb"[\s\"'<>]", v[scheme:start])
+    if scheme < 0 or re.search(rb"[\s\"'<>]", v[scheme:start]):
+        return False
+    # A sign in a password looks like the beginning of an address: ://user:pa!ss@host.
+    return v[start - 1 : start] in (b":", b"/") or not re.search(rb"[/?#&=]", v[scheme + 3 : start])
 
 
 def home_user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -108,6 +123,8 @@ def _is_home_root(v: bytes, start: int) -> bool:
     anchor = max(v.rfind(b"/home/", max(0, start - 12), start), v.rfind(b"/Users/", max(0, start - 12), start))
     if anchor <= 0 or v[anchor - 1] not in WORD:
         return True
+    if _VOLUME.search(v, max(0, anchor - 100), anchor):
+        return True
     found = _PATH_BEFORE.search(v, max(0, anchor - 160), anchor)
     before = found.group() if found else b""
     # "pages/home/index" and "site.example/home/x" are no home folders; "/mnt/c/Users/x" is one.
@@ -123,7 +140,8 @@ def user(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     name = text(value).lower()
     if len(name) < 2 or any(name in facts.words[stop] for stop in _NO_LOGIN):
         return None
-    if v[end : end + 1] in (b"(", b"$", b"{") or _EXTENSION.search(name):
+    # A call or a variable; "opened for user x(uid=1003)" names an account.
+    if (v[end : end + 1] in (b"(", b"$", b"{") and v[end : end + 5] != b"(uid=") or _EXTENSION.search(name):
         return None
     return start, end, name
 
@@ -176,25 +194,32 @@ def place(v: bytes, start: int, end: int, name: str) -> Found:
     return inside, inside + len(name.encode()), " ".join(name.casefold().split())
 
 
+def _behind(v: bytes, start: int, name: str) -> bytes:
+    """The three bytes behind a name that stands somewhere from ``start`` on."""
+    end = v.find(name.encode(), start, start + 400) + len(name.encode())
+    return v[end : end + 3]
+
+
 def _is_asian(name: str) -> bool:
     return _ASIAN.search(name) is not None
 
 
-def _capitals(name: str, facts: Facts) -> list[str]:
-    """Leading title-case words of a text, name particles included."""
-    out: list[str] = []
+def _capitals(name: str, facts: Facts) -> str:
+    """The leading title-case words of a text as they stand there, name particles included."""
     particles, not_names = facts.words["name_particles"], facts.words["not_names"]
-    for word in name.split(" "):
+    end = at = 0
+    for word in name.split():
+        at = name.index(word, at)
         bare = word.rstrip(".,")
         if not _UPPER_WORD.fullmatch(word):
             break
         is_name = bare[:1].isupper() and bare.lower() not in not_names
-        if not is_name and not (out and bare.lower() in particles):
+        if not is_name and not (at and bare.lower() in particles):
             break
-        out.append(word)
-    while out and out[-1].lower() in particles:
-        out.pop()
-    return out
+        at += len(word)
+        if word.lower() not in particles:
+            end = at
+    return name[:end]
 
 
 def person(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -204,11 +229,14 @@ def person(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         return None
     if _is_asian(name):
         name = _CJK_END.split(name)[0]
+        # The next label of a record is no part of the name before it: two words, then a colon.
+        if " " in name and re.match(rb":|\xef\xbc\x9a", _behind(v, start, name)):
+            name = name.rpartition(" ")[0]
         return place(v, start, end, name) if 2 <= len(name) <= 8 and is_asian_name(name, facts) else None
-    words = _capitals(name, facts)
-    if not 2 <= len(words) <= 5 or len(words) != len(name.split()) or words[0].lower() in facts.words["not_people"]:
+    words = name.split()
+    if not 2 <= len(words) <= 5 or _capitals(name, facts) != name or words[0].lower() in facts.words["not_people"]:
         return None
-    return place(v, start, end, name)
+    return None if words[-1].lower() in facts.words["name_ends_not"] else place(v, start, end, name)
 
 
 def person_loose(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -227,10 +255,10 @@ def person_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     if _is_asian(raw):
         name = _CJK_END.split(raw.split(" ")[0])[0]
         return place(v, start, end, name) if 2 <= len(name) <= 4 and is_asian_name(name, facts) else None
-    words = _capitals(raw, facts)
-    if not 2 <= len(words) <= 5:
+    name = _capitals(raw, facts)
+    if not 2 <= len(name.split()) <= 5 or name.split()[-1].lower() in facts.words["name_ends_not"]:
         return None
-    return place(v, start, end, " ".join(words))
+    return place(v, start, end, name)
 
 
 def is_asian_name(name: str, facts: Facts) -> bool:
@@ -249,12 +277,12 @@ def is_asian_name(name: str, facts: Facts) -> bool:
 def address(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A postal address behind its cue: a digit, and words or Asian characters enough."""
     raw = text(v[start : align_right(v, end)]).replace("�", "")
-    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|(?<=\w{4})\. ", raw)[0].rstrip(" ,.")
+    raw = re.split(r"[。；！]|，(?=请|帮|谢)|\s{2,}|(?<=\w{4})(?<!str)\. ", raw)[0].rstrip(" ,.")
     if not _ADDRESS_DIGIT.search(raw) or _NO_ADDRESS.match(raw) or "@" in raw:
         return None
     if _is_asian(raw) and not _ASIAN_PLACE.search(raw):
         return None
-    if not _is_asian(raw) and (len(raw.split()) < 3 or not re.search(r"[^\W\d_]{3}", raw)):
+    if not _is_asian(raw) and (len(raw.split()) < 3 or not re.search(r"[^\W\d_]{3}|[^\x00-\u02ff]{3}", raw)):
         return None
     if len(raw) < 8 or re.search(r"[=(){}]", raw):
         return None

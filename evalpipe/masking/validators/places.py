@@ -11,7 +11,7 @@ import binascii
 import re
 
 from evalpipe.masking.validators.base import Facts, Found, text
-from evalpipe.masking.validators.keyvalue import is_metadata, is_mixed, is_placeholder, is_random, words_of
+from evalpipe.masking.validators.values import is_metadata, is_mixed, is_placeholder, is_random, words_of
 
 _LINE_BYTES = 400
 _KEY_TAIL = re.compile(rb"[A-Za-z0-9_.\-]{1,64}\Z")
@@ -61,6 +61,9 @@ _COMMANDS: tuple[tuple[bytes, re.Pattern[bytes]], ...] = tuple(
         (b"pscp ", rb"(?:^| )-pw ([^ \n]{4,120})"),
         (b"crackmapexec ", rb"(?:^| )-p ([^ \n]{4,120})"),
         (b"htpasswd ", rb"(?:^| )-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} [^ \n]{1,80} [^ \n]{1,40} ([^ \n]{4,120})"),
+        (b"net user ", rb"^[A-Za-z0-9._\-]{1,40} ([^ \n/*]{4,120})"),
+        (b"ssh-keygen ", rb"(?:^| )-[NP] (\"[^\"\n]{4,120}\"|'[^'\n]{4,120}'|[^ \n]{4,120})"),
+        (b"openssl ", rb"(?:^| )(?:-k ([^ \n]{4,120})|-pass(?:in|out)? [\"']?pass:([^ \"'\n]{4,120}))"),
         (b"-user ", rb"^[\"']?[A-Za-z_][A-Za-z0-9._\-]{0,40}:([^ \"'\n]{4,120})"),
     )
 )
@@ -137,9 +140,10 @@ def cli_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
         found = pattern.search(v[end:stop])
         if found is None:
             return None
-        is_quoted = found.group(1)[:1] in (b'"', b"'")
-        value = _QUOTE.split(found.group(1)[is_quoted:])[0]
-        start = end + found.start(1) + is_quoted
+        group = found.lastindex or 1
+        is_quoted = found.group(group)[:1] in (b'"', b"'")
+        value = _QUOTE.split(found.group(group)[is_quoted:])[0]
+        start = end + found.start(group) + is_quoted
         return [(start, start + len(value), "")] if _is_password(value, facts) else None
     return None
 
@@ -233,7 +237,8 @@ def header_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     value = v[start:end]
     if is_placeholder(value, facts) or (value.isalpha() and len(value) < 20):
         return None
-    return start, end, ""
+    # Of a digest the scheme's first field: username="...".
+    return None if value.endswith(b"=") and v[end : end + 1] == b'"' else (start, end, "")
 
 
 def random_value(v: bytes, start: int, end: int, facts: Facts) -> Found | None:

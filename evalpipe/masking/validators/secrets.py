@@ -10,6 +10,7 @@ import base64
 import re
 
 from evalpipe.masking.validators.base import Facts, Found, is_repetitive, text, touches_right
+from evalpipe.masking.validators.values import has_random_cases
 
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9/+=_\-.])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_\-])")
 _PEM_BODY = re.compile(rb"[A-Za-z0-9+/=\s\\:,.\-]{0,16384}")
@@ -20,7 +21,9 @@ _USERPASS = re.compile(
     rb"(?:^|[\s\"'])(?:-u|--user|-U|--proxy-user|--http-user)[ =]?[\"']?([^\s:%\"'$<]{1,64})[:%]([^\s\"'<]{3,200})"
 )
 _MYSQL = re.compile(rb"[ ]-p([^\s\"'$<-][^\s\"'<]{3,80})")
-_SSHPASS = re.compile(rb"[\"']?([^\s\"'$<][^\"'\n<]{2,80}?)[\"']?(?: |\Z)")
+_SSHPASS = re.compile(
+    rb"[\"']([^\"'\n$<][^\"'\n<]{2,80})[\"'](?: |\Z)|[\"']?([^\s\"'$<][^\"'\n<]{2,80}?)[\"']?(?: |\Z)"
+)
 _ECHO = re.compile(rb"(?:echo|printf)(?: -n)? [\"']?([^\s\"'$<|]{6,200})[\"']?[ ]?\|[ ]?\Z")
 _DATA_PAIR = re.compile(
     rb"[ \t]{1,12}[A-Za-z0-9_.\-]{1,80}: [\"']?([A-Za-z0-9+/]{8,4096}={0,2})[\"']?[ \t]{0,4}(?:\n|\Z)"
@@ -51,9 +54,10 @@ def token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 def vendor(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A token of a family whose prefix could be the beginning of a name: its body holds digits."""
     found = token(v, start, end, facts)
-    if found is None or sum(c in b"0123456789" for c in v[start + 5 : found[1]]) < 2:
+    if found is None:
         return None
-    return found
+    body = v[start + 5 : found[1]]
+    return found if sum(c in b"0123456789" for c in body) >= 2 or has_random_cases(body) else None
 
 
 def aws_pair(v: bytes, end: int, facts: Facts) -> list[Found] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from evalpipe.masking.validators.base import Facts, Found
-from evalpipe.masking.validators.keyvalue import is_mixed, is_placeholder, words_of
+from evalpipe.masking.validators.values import is_mixed, is_placeholder, words_of
 
 _HEAD = re.compile(rb"[\w.`\"\[\]]{1,128}\s{0,4}\(([^()]{1,2000})\)\s{0,8}values\s{0,8}", re.IGNORECASE)
 _ROW = re.compile(rb"[\s,]{0,8}\(")
