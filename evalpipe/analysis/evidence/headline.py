@@ -64,8 +64,8 @@ class Headline:
     options: Options
     found: Comparison
     design: str
-    failed: tuple[str, ...] = ()
-    noted: tuple[str, ...] = ()
+    failed: tuple[str, ...]
+    noted: tuple[str, ...]
 
     @property
     def versions(self) -> list[str]:
