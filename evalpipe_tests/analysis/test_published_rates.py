@@ -66,7 +66,7 @@ def headline() -> Headline:
     stamp = Stamp.of(criteria, as_of=AS_OF, window="all", start=FIRST_DAY, end=AS_OF)
     found = compare(sample, options)
     return Headline(
-        BY_NAME["positive_outcome"], criteria, stamp, population, use, sample, options, found, "observational"
+        BY_NAME["positive_outcome"], criteria, stamp, population, use, sample, options, found, "observational", (), ()
     )
 
 
