@@ -18,7 +18,9 @@ import typer
 from evalpipe import __version__
 from evalpipe import settings as settings_module
 from evalpipe.console import arguments, key_verbs, mask_verbs, review_verbs, show, signal_verbs
+from evalpipe.console import board as board_verb
 from evalpipe.console import edge as edge_verb
+from evalpipe.console import validate as validate_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
 from evalpipe.settings import Settings
@@ -36,6 +38,8 @@ app.add_typer(criteria_app, name="criteria")
 app.add_typer(mask_verbs.app, name="mask")
 app.add_typer(signal_verbs.app, name="signals")
 app.command()(edge_verb.edge)
+app.command()(validate_verb.validate)
+app.command()(board_verb.board)
 app.add_typer(key_verbs.app, name="keys")
 app.add_typer(review_verbs.app, name="review")
 
@@ -176,8 +180,9 @@ def gate(
     Differences are turned so that + is better for every metric; the report leaves each metric its own sign.
     """
     from evalpipe.console import summary
-    from evalpipe.steps.analysis import make_gates, versions_of
+    from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
+    from evalpipe.steps.decisions import make_gates
 
     with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
@@ -201,8 +206,9 @@ def release(
     """Scorecard of one agent version."""
     from evalpipe.console import summary
     from evalpipe.orchestration.assets.analysis import is_partition_key
-    from evalpipe.steps.analysis import make_scorecard, versions_of
+    from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
+    from evalpipe.steps.decisions import make_scorecard
 
     with handled(as_json=as_json, debug=debug):
         settings = _existing(home, criteria)
@@ -403,6 +409,21 @@ def criteria_diff(
         changes = files.diff(load_criteria(old), load_criteria(new))
         rows = [{"key": c.path, "old": str(c.old), "new": str(c.new), "effect": str(c.effect)} for c in changes]
         print(json.dumps(rows)) if as_json else show.table(rows, title="changes")
+
+
+@criteria_app.command("bridge")
+def criteria_bridge(
+    old: Annotated[str, typer.Argument(help="Name or file of the old criteria.")],
+    new: Annotated[str, typer.Argument(help="Name or file of the new ones.")],
+    home: Home = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What a change of criteria did to the headline, on sessions that were scored under both."""
+    from evalpipe.console import bridge
+
+    with handled(as_json=as_json, debug=debug):
+        bridge.bridge(_existing(home, new), old, as_json=as_json)
 
 
 # ---- helpers

@@ -16,6 +16,7 @@ from evalpipe.orchestration.assets.layers import asset_key, layer_assets, raw_la
 from evalpipe.orchestration.assets.models import borderline_model
 from evalpipe.orchestration.assets.publication import latest_report, publication_asset, refused_days
 from evalpipe.orchestration.assets.quality import signal_quality
+from evalpipe.orchestration.assets.validation import validate_estimates
 from evalpipe.orchestration.checks import CHECKS
 from evalpipe.orchestration.jobs import jobs
 from evalpipe.orchestration.partitions import daily
@@ -50,6 +51,7 @@ def build_defs(settings: Settings | None = None, *, as_of: str = "") -> dg.Defin
             *layer_assets(days, versions),
             *analysis_assets(days, versions),
             signal_quality,
+            validate_estimates,
             publication_asset(models),
             latest_report,
             refused_days,

@@ -5,11 +5,14 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 """
 
 from evalpipe.analysis.ablation import ablation
+from evalpipe.analysis.bridge import bridged
 from evalpipe.analysis.coherence import Coherence, coherence
+from evalpipe.analysis.corrected import corrected
 from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import DECIDED, decide_gates
 from evalpipe.analysis.labels import version_labels
 from evalpipe.analysis.measurement import require_one_measurement
+from evalpipe.analysis.recovery import recovery_curves
 from evalpipe.analysis.score import score
 from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.windows import window_bounds
@@ -18,9 +21,12 @@ __all__ = [
     "DECIDED",
     "Coherence",
     "ablation",
+    "bridged",
     "coherence",
+    "corrected",
     "corrections",
     "decide_gates",
+    "recovery_curves",
     "require_one_measurement",
     "require_versions",
     "score",

@@ -131,16 +131,37 @@ def mergeable_parents(population: Population, min_sessions: int) -> Codes:
     Returns:
         (S,) code of the parent or -1.
     """
-    k, e, s = len(population.versions), len(population.epochs), len(population.strata)
-    served = np.bincount(population.epoch * k + population.version, minlength=e * k).reshape(e, k)
+    return sparse_parents(
+        population.version,
+        population.stratum,
+        population.epoch,
+        population.parents,
+        len(population.versions),
+        min_sessions,
+    )
+
+
+def sparse_parents(
+    version: Codes, stratum: Codes, epoch: Codes, parents: Codes, n_versions: int, min_sessions: int
+) -> Codes:
+    """The rule of :func:`mergeable_parents` on codes.
+
+    Args:
+        version, stratum, epoch: Codes of sessions, (N,).
+        parents: (S,) code of the stratum that a sparse one is merged into, or -1.
+        n_versions: Versions, those without sessions included.
+        min_sessions: Sessions that make a version part of the comparison.
+    """
+    k, e, s = n_versions, int(epoch.max(initial=-1)) + 1, len(parents)
+    served = np.bincount(epoch * k + version, minlength=e * k).reshape(e, k)
     compared = served[:, served.sum(axis=0) >= min_sessions]
     # A version that an epoch never served cannot be rescued by merging, so it sets no limit there.
-    smallest = np.where(compared > 0, compared, population.n).min(axis=1, initial=population.n)
+    smallest = np.where(compared > 0, compared, len(version)).min(axis=1, initial=len(version))
     smallest = smallest / np.maximum(compared.sum(axis=1), 1)
-    n = np.bincount(population.stratum, minlength=s)
+    n = np.bincount(stratum, minlength=s)
     epoch_of = np.zeros(s, dtype=np.int32)
-    epoch_of[population.stratum] = population.epoch
-    return np.where(n * smallest[epoch_of] < EXPECTED_BY_CHANCE, population.parents, -1).astype(np.int32)
+    epoch_of[stratum] = epoch
+    return np.where(n * smallest[epoch_of] < EXPECTED_BY_CHANCE, parents, -1).astype(np.int32)
 
 
 def _ancestors(strata: Sequence[str]) -> list[list[str]]:

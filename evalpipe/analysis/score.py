@@ -101,7 +101,7 @@ def score(
     for metric in estimand.metrics if population.n else ():
         pair = read_pair(population.sessions, metric)
         scored += [
-            _score_one(population, pair, metric, name, criteria, examined, parents, stamp) for name in population.slices
+            score_one(population, pair, metric, name, criteria, examined, parents, stamp) for name in population.slices
         ]
     headline = next((s for s in scored if (s.metric.name, s.slice) == (criteria.outcomes.headline, ALL)), None)
     groups = _groups(population, headline, criteria)
@@ -111,7 +111,7 @@ def score(
     pair = read_pair(population.sessions, criteria.outcomes.headline)
     known = {s.slice for s in scored}
     scored += [
-        _score_one(population, pair, criteria.outcomes.headline, group.slice, criteria, examined, parents, stamp)
+        score_one(population, pair, criteria.outcomes.headline, group.slice, criteria, examined, parents, stamp)
         for group in groups
         if group.slice not in known
     ]
@@ -171,7 +171,7 @@ def _require_measurement(outcomes: pl.DataFrame, criteria: Criteria) -> None:
         )
 
 
-def _score_one(
+def score_one(
     population: Population,
     pair: Pair,
     metric: str,
@@ -181,6 +181,17 @@ def _score_one(
     parents: Codes,
     stamp: Stamp,
 ) -> Scored:
+    """Compare the versions on one metric in one slice.
+
+    Args:
+        population: Sessions of the window.
+        pair: The metric's numerators and denominators.
+        metric, slice_name: Their names.
+        criteria: What is compared, how, and when a number is withheld.
+        examined: The design that may be assumed.
+        parents: (S,) code of the stratum that a sparse one is merged into, or -1.
+        stamp: The window; the seed follows from it.
+    """
     inside = population.slices[slice_name]
     use = inside & pair.is_known
     seed = stamp.seed(metric, slice_name, ESTIMATOR)

@@ -14,6 +14,7 @@ from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import erase, rejections, rescan, retention
 from evalpipe.steps.context import Context, open_context
+from evalpipe.steps.receipts import Receipts
 from evalpipe.steps.signals import MOVED
 from evalpipe.store.manifest import contiguous
 from evalpipe.store.warehouse import Warehouse
@@ -81,13 +82,13 @@ def stale_analyses(context: Context) -> dict[str, list[date]]:
     """
     mine = context.versions.variants["analysis"]
     found: dict[str, list[date]] = {}
-    newest = analysis_step.latest(context, "all")
+    newest, receipts = analysis_step.latest(context, "all"), Receipts(context)
     for manifest in context.lake.manifests("analysis"):
         day, window = manifest.key.day, manifest.key.variant[-1].removeprefix("w=")
         if manifest.key.variant[:1] != mine or (window == "all" and newest and day != newest.key.day):
             continue
         opened = analysis_step.open_window(context, day, window)
-        now = {f"outcomes {item.key.day}": item.content for item in opened.manifests} if opened else {}
+        now = receipts.of(opened.manifests) if opened else {}
         if dict(manifest.inputs) != now or manifest.code_version != context.versions.code["analysis"]:
             found.setdefault(window, []).append(day)
     return {window: sorted(days) for window, days in sorted(found.items())}

@@ -32,9 +32,9 @@ class Exit(IntEnum):
 #: What each exit code means, as ``--help`` and the documentation print it.
 EXIT_MEANINGS: dict[Exit, str] = {
     Exit.OK: "done, or the gate passed",
-    Exit.GATE_FAILED: "the gate failed",
+    Exit.GATE_FAILED: "the gate failed, or validation missed a target",
     Exit.USAGE: "the command or a setting is wrong, or what it names does not exist",
-    Exit.INCONCLUSIVE: "the gate is inconclusive",
+    Exit.INCONCLUSIVE: "the gate is inconclusive, or validation needs more replications",
     Exit.SOME_SLICES_RED: "some days or rows were refused, and days kept their old version; the others are done",
     Exit.REFUSED: "refused for safety: key, home, mixed or outdated measurement",
     Exit.FAILED: "a step failed, or evalpipe itself",
@@ -230,6 +230,15 @@ ERROR_CODES = _codes(
         Exit.SOME_SLICES_RED,
     ),
     Code("BAD_ARGUMENT", "An argument does not have the form that is asked for.", "See --help.", Exit.USAGE),
+    Code(
+        "BOARD_INVALID",
+        "A CSV of published rows cannot be read as a board.",
+        "Mend the column and row named (docs/criteria.md, Boards).",
+        Exit.USAGE,
+    ),
+    Code(
+        "VIEW_INVALID", "A view of a board breaks a rule.", "Mend the named key (docs/criteria.md, Boards).", Exit.USAGE
+    ),
     Code("CRITERIA_NOT_FOUND", "No criteria file of that name.", "List them with: evalpipe criteria list", Exit.USAGE),
     Code("CRITERIA_INVALID", "The criteria file breaks a rule.", "Mend the named key.", Exit.USAGE),
     Code(

@@ -123,6 +123,14 @@ class ClusterVariance:
             np.where(off, divide(pair_u2**2, pair_u4), np.nan),
         )
 
+    def influence(self, ell: Floats) -> Floats:
+        """What each user moves each contrast by, (G, F), in the order of the rows' users.
+
+        Args:
+            ell: (C, F) coefficients of the cell means.
+        """
+        return np.asarray((self._users.psi @ ell) * np.sqrt(self._scale))
+
     def _accumulate(self, ell: Floats, *, pairs: bool) -> dict[str, Floats]:
         """Sums over users, in fixed blocks that bound memory."""
         squared = ell**2

@@ -7,7 +7,7 @@ writing slices, signals. Rules are data (``data/masking``); code holds validator
 from evalpipe.masking import ner, tombstones
 from evalpipe.masking.canaries import Canaries, drop_canaries, drop_canary_rows, plant_canaries
 from evalpipe.masking.canary_rows import CANARY_SOURCE, CANARY_TENANT
-from evalpipe.masking.consent import apply_consent, concerning, with_tokens, withdrawn, without_text
+from evalpipe.masking.consent import apply_consent, concerning, with_tokens, withdrawn, without_spans, without_text
 from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine, mask_vectors
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import LeakReport, leak_check
@@ -47,5 +47,6 @@ __all__ = [
     "tombstones",
     "with_tokens",
     "withdrawn",
+    "without_spans",
     "without_text",
 ]

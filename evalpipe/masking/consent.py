@@ -70,6 +70,19 @@ def without_text(steps: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
     return steps.with_columns(pl.when(~is_gone).then(pl.col(name)).alias(name) for name in _TEXTS)
 
 
+def without_spans(sessions: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
+    """Landed sessions with the spans of some of them emptied, which hold their text.
+
+    Args:
+        sessions: Landed sessions, with or without ``spans``.
+        gone: Ids of the sessions.
+    """
+    if gone.is_empty() or "spans" not in sessions.columns:
+        return sessions
+    is_gone = pl.col("session_id").is_in(gone.implode())
+    return sessions.with_columns(spans=pl.when(~is_gone).then("spans"))
+
+
 def concerning(ledger: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
     """Rows of a consent ledger that name somebody, or a source, of some sessions.
 

@@ -10,6 +10,7 @@ import dagster as dg
 from evalpipe.orchestration.assets.layers import LANDING, RETENTION
 from evalpipe.orchestration.assets.models import BORDERLINE
 from evalpipe.orchestration.assets.publication import PUBLICATION, REFUSED, REPORT
+from evalpipe.orchestration.assets.validation import VALIDATION
 from evalpipe.steps import quality
 from evalpipe.store.manifest import STEP_TABLES
 
@@ -25,6 +26,7 @@ def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]
     """
     judged = (dg.AssetKey(table.split(".")) for table in quality.TABLES)
     publish = dg.AssetSelection.assets(*judged, PUBLICATION, *model_keys, REPORT)
+    warehouse = dg.AssetSelection.assets(PUBLICATION, *model_keys)
     slices = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _SLICES))
     analysis = dg.AssetSelection.assets(*(dg.AssetKey(key) for key in _ANALYSIS))
     landing = dg.AssetSelection.assets(LANDING)
@@ -54,6 +56,11 @@ def jobs(model_keys: list[dg.AssetKey]) -> list[dg.UnresolvedAssetJobDefinition]
             "train_borderline",
             dg.AssetSelection.assets(BORDERLINE),
             description="Train a classifier of borderline turns from labelled files.",
+        ),
+        dg.define_asset_job(
+            "validate",
+            dg.AssetSelection.assets(VALIDATION) | warehouse,
+            description="How often intervals cover and gates err, in simulated worlds and on this home's sessions.",
         ),
         dg.define_asset_job(
             "release_scorecard",

@@ -118,6 +118,11 @@ class Runner:
         start, end = nightly_range(day, self._settings.first_day, LOOK_AHEAD_DAYS)
         return self._execute("nightly", tags=range_tags(start, end), ops=self._landing_config(sources, None), as_of=day)
 
+    def validate(self, replications: int, seed: int) -> RunOutcome:
+        """Validate the estimates and publish what was found."""
+        config = {"validate_estimates": {"config": {"replications": replications, "seed": seed}}}
+        return self._execute("validate", ops=config)
+
     def release(self, version: str) -> RunOutcome:
         """Make the scorecard of a version, registering it first."""
         self._instance.add_dynamic_partitions(RELEASES.name or "", [version])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from evalpipe.contracts.metrics import BY_NAME
-from evalpipe.report import caveats, gate, health, notes, ordering, plainrates, words
+from evalpipe.report import caveats, gate, health, looks, notes, ordering, plainrates, words
 from evalpipe.report.format import unit_of
 from evalpipe.report.frames import Labels, ReportInputs, rounded, rows, split_label, window_of
 from evalpipe.report.model import Evidence, Report
@@ -51,8 +51,18 @@ def build(inputs: ReportInputs) -> Report:
         evidence=evidence,
         raw_note=plainrates.raw_order_note(evidence),
         notes=notes.methods(evidence, inputs.criteria),
-        provenance=notes.provenance(evidence, inputs.criteria, inputs.product_version),
+        provenance=(
+            *notes.provenance(evidence, inputs.criteria, inputs.product_version),
+            *looks.plan(inputs),
+        ),
+        looks=looks.looks(inputs, _names(inputs, evidence)),
     )
+
+
+def _names(inputs: ReportInputs, evidence: Evidence) -> dict[str, str]:
+    """Safe label of each version by its raw one."""
+    order = _version_order(rows(inputs.tables, "analysis.net_improvement"), evidence.headline_metric, inputs)
+    return {raw: version.label for raw, version in zip(order, evidence.versions, strict=True)}
 
 
 def _evidence(inputs: ReportInputs) -> Evidence:

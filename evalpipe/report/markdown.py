@@ -26,10 +26,17 @@ def to_markdown(report: Report) -> str:
     out += [" · ".join(f"{fact.label}: {_safe(fact.value)}" for fact in views.facts(ev)), ""]
     out += ["## What may not be concluded", ""]
     out += [f"- **{_safe(caveat.lead)}** {_safe(caveat.text)}" for caveat in report.not_concluded]
-    out += ["", *_gate(ev), *_groups(ev), *_comparison(report), *_capabilities(ev), *_health(ev), "## Methods", ""]
+    out += ["", *_gate(ev), *_groups(ev), *_comparison(report), *_looks(report), *_capabilities(ev), *_health(ev)]
+    out += ["## Methods", ""]
     out += [f"{n}. **{_safe(note.lead)}** {_safe(note.text)}" for n, note in enumerate(report.notes, start=1)]
     out += ["", *_table(("provenance", "value"), [(name, value) for name, value in report.provenance])]
     return "\n".join(out)
+
+
+def _looks(report: Report) -> list[str]:
+    if not report.looks:
+        return []
+    return ["## Second looks", "", *(f"- **{_safe(note.lead)}** {_safe(note.text)}" for note in report.looks), ""]
 
 
 def _gate(ev: Evidence) -> list[str]:

@@ -143,4 +143,5 @@ class Report:
     raw_note: str
     notes: tuple[Note, ...]
     provenance: tuple[tuple[str, str], ...]
+    looks: tuple[Note, ...] = ()
     schema: str = SCHEMA

@@ -13,6 +13,7 @@ from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_labels,
 from evalpipe.review.page import page
 from evalpipe.review.quality import quality
 from evalpipe.review.rules import Guide, Limits, guide, limits
+from evalpipe.review.units import labelled, named
 
 __all__ = [
     "STYLES",
@@ -25,7 +26,9 @@ __all__ = [
     "draw",
     "drift",
     "guide",
+    "labelled",
     "limits",
+    "named",
     "page",
     "quality",
     "read_labels",

@@ -17,12 +17,22 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
 from evalpipe.sources.said import said_digest
-from evalpipe.sources.session import END, SLOTS, START, Row, Session, summarise
+from evalpipe.sources.session import END, SLOTS, START, Row, Session, TraceText, summarise
 from evalpipe.sources.times import parse_time, time_column
 
 _DAY = {"day": pl.Date()}
 _COPY = {**_DAY, "copy": pl.Int32()}
-_KNOWN = {"said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String()}
+#: Columns of a trace; null for all else.
+TRACE = {
+    "spans": pl.String(), "span_bytes": pl.Int64(), "traces": pl.List(pl.String()), "span_keys": pl.List(pl.UInt64()),
+    "span_began": pl.List(pl.UInt64()), "span_is_ended": pl.List(pl.Boolean()),
+}  # fmt: skip
+_NO_TRACE = (None,) * len(TRACE)
+#: Columns that a log tells and an edge file does not.
+LOGGED = {**TRACE, "trial_name": pl.String()}
+_KNOWN = {
+    "said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String(), **LOGGED,
+}  # fmt: skip
 _SESSIONS = pl.Schema({**_COPY, **_KNOWN, **polars_schema(raw.SESSIONS)})
 _STEPS = pl.Schema({**_COPY, **polars_schema(raw.STEPS)})
 _QUARANTINE = pl.Schema({**_DAY, **polars_schema(raw.QUARANTINE)})
@@ -43,6 +53,8 @@ class _Copy:
     day: date
     said_digest: str | None
     first_step_at: datetime | None
+    trace: TraceText | None
+    trial_name: str | None
     values: tuple[Any, ...]
     first_row: int
 
@@ -92,7 +104,10 @@ class ChunkBuilder:
             facts["n_turns"], len(session.rows), facts["n_tool_calls"], session.n_messages, *facts["tokens"],
             session.cost_usd, facts["content_digest"],
         )  # fmt: skip
-        copy = _Copy(rank, start.date(), said_digest(session.rows), _first(session.rows), values, self._n_rows)
+        self.n_bytes += 0 if session.trace is None else len(session.trace.text)
+        first_at = _first(session.rows)
+        told = (said_digest(session.rows), first_at, session.trace, session.trial_name)
+        copy = _Copy(rank, start.date(), *told, values, self._n_rows)
         self._copies.setdefault(session.session_id, []).append(copy)
         self._n_rows += len(session.rows)
         self._flat += chain.from_iterable(session.rows)
@@ -133,7 +148,14 @@ class ChunkBuilder:
             for number, copy in enumerate(sorted(self._copies[session_id], key=lambda copy: copy.rank))
         ]
         sessions = _sessions(
-            [(copy.day, number, copy.said_digest, copy.first_step_at, None, *copy.values) for number, copy in copies]
+            [
+                (
+                    *(copy.day, number, copy.said_digest, copy.first_step_at, None),
+                    *_trace(copy.trace),
+                    *(copy.trial_name, *copy.values),
+                )
+                for number, copy in copies
+            ]
         )
         ready = _numbered(self._ready)
         chunk = Chunk(
@@ -155,6 +177,10 @@ def _first(rows: list[Row]) -> datetime | None:
     return None if started is None else parse_time(started)
 
 
+def _trace(trace: TraceText | None) -> tuple[Any, ...]:
+    return _NO_TRACE if trace is None else (trace.text, len(trace.text), *trace[1:])
+
+
 def _sessions(values: list[tuple[Any, ...]]) -> pl.DataFrame:
     if not values:
         return pl.DataFrame(schema=_SESSIONS)
@@ -170,7 +196,8 @@ def _numbered(ready: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.DataFrame(schema={**_SESSIONS, **_VECTORS})
     order = ["session_id", "n_messages", "content_digest", "file_id"]
     rows = pl.concat(ready, how="diagonal").sort(order, descending=[False, True, False, False])
-    return rows.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    unsaid = {name: pl.lit(None, dtype) for name, dtype in LOGGED.items()}
+    return rows.with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"), **unsaid)
 
 
 def _lists(name: str, values: tuple[list[str] | None, ...]) -> pl.Series:

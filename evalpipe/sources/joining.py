@@ -21,6 +21,7 @@ import polars as pl
 
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.model import Chunk, ReadOptions
+from evalpipe.sources.registry import span_parser
 from evalpipe.sources.session import (
     ARGUMENTS,
     CACHE_WRITE_1H,
@@ -59,41 +60,59 @@ _Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: a row of sessions, and its steps in order, in the columns of the contracts."""
+    """One part: a row of sessions, and its steps in order, in the columns of the contracts; of a trace its spans."""
 
     session: pl.DataFrame
     steps: pl.DataFrame
+    spans: str | None = None
 
 
-def join_parts(sessions: Iterable[tuple[Sequence[Part], int]]) -> Chunk:
+def join_parts(sessions: Iterable[tuple[str, Sequence[Part], int]]) -> Chunk:
     """Sessions made of parts.
 
     Args:
-        sessions: Of each session its parts in order of time, and the number of its messages.
+        sessions: Of each session its id, its parts in order of time, and the number of its messages, which is
+            counted anew where the parts hold spans.
 
     Returns:
         A chunk of sessions and steps; nothing was quarantined, and no file was read.
     """
     # Limits and dates were looked at when the parts were read.
     builder = ChunkBuilder(ReadOptions(date.min, date.max, date.min, b""))
-    for parts, n_messages in sessions:
+    for session_id, parts, n_messages in sessions:
         stated = [part.session.row(0, named=True) for part in parts]
-        rows = [[_texts(row) for row in part.steps.select(SLOTS).rows()] for part in parts]
         largest = max(stated, key=lambda row: (row["n_messages"], row["content_digest"]))
-        session = _session(stated, rows)
-        session.n_messages = n_messages
-        session.rows = _one_after_the_other(rows)
-        start = min(row["started_at"] for row in stated)
-        end = max(row["ended_at"] for row in stated)
-        session.first_at, session.greatest_at = _text(start), _text(end)
+        spans = [part.spans for part in parts if part.spans is not None]
+        # Without the text that was withdrawn from some part only their steps are left.
+        if len(spans) == len(parts):
+            session = _of_spans(session_id, spans)
+        else:
+            session = _of_steps(session_id, stated, parts, n_messages)
         builder.add_session(
-            session, largest["source"], largest["reader_version"], largest["file_id"], (start, end, True)
+            session, largest["source"], largest["reader_version"], largest["file_id"], session.dates(date.min)
         )
     return builder.build()
 
 
-def _session(stated: list[dict[str, Any]], rows: list[list[Row]]) -> Session:
-    source, _, native = stated[0]["session_id"].partition(":")
+def _of_spans(session_id: str, spans: list[str]) -> Session:
+    source, _, native = session_id.partition(":")
+    session = Session(source, native, source)
+    span_parser(source).join(session, spans)
+    return session
+
+
+def _of_steps(session_id: str, stated: list[dict[str, Any]], parts: Sequence[Part], n_messages: int) -> Session:
+    rows = [[_texts(row) for row in part.steps.select(SLOTS).rows()] for part in parts]
+    session = _session(session_id, stated, rows)
+    session.n_messages = n_messages
+    session.rows = _one_after_the_other(rows)
+    session.first_at = _text(min(row["started_at"] for row in stated))
+    session.greatest_at = _text(max(row["ended_at"] for row in stated))
+    return session
+
+
+def _session(session_id: str, stated: list[dict[str, Any]], rows: list[list[Row]]) -> Session:
+    source, _, native = session_id.partition(":")
     agents = [row["agent"] for row in stated if row["agent"] != _NO_AGENT]
     session = Session(source, native, agents[0] if agents else _NO_AGENT)
     for column, name in _STATED_FIRST.items():

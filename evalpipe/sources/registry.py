@@ -52,7 +52,8 @@ from evalpipe.sources.readers import (
     toolbench,
     whowhen,
 )
-from evalpipe.sources.readers.base import Reader
+from evalpipe.sources.readers.base import FileContext, Reader
+from evalpipe.sources.readers.spans import SpanParser
 
 #: In the order in which they are asked; the first that recognises the file reads it. Formats with
 #: unmistakable marks come before those that only say "a list of messages".
@@ -143,6 +144,20 @@ def all_readers() -> tuple[Reader, ...]:
 def reader_versions() -> dict[str, str]:
     """Version of each reader, by name; part of the digest of a batch."""
     return {reader.name: reader.version for reader in all_readers()}
+
+
+def span_parser(source: str) -> SpanParser:
+    """A parser of a trace format that has read nothing yet, to join spans with.
+
+    Raises:
+        EvalpipeError: ``BAD_READER`` if there is no such format any more.
+    """
+    for reader in all_readers():
+        if reader.name == source:
+            parser = reader.parser(FileContext(""))
+            if isinstance(parser, SpanParser):
+                return parser
+    raise EvalpipeError("BAD_READER", "It read the spans of landed sessions and is not installed.", where=source)
 
 
 def sniff(head: bytes) -> Reader | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalpipe.sources.times import parse_time
 
@@ -88,6 +88,16 @@ def number_or_none(value: object) -> float | None:
     return None
 
 
+class TraceText(NamedTuple):
+    """The spans of a session: as text, the traces they are of, and what tells each of them (see ``span_text.py``)."""
+
+    text: str
+    traces: list[str]
+    keys: list[int]
+    began: list[int | None]
+    is_ended: list[bool]
+
+
 class Session:
     """A session being read. Readers set the fields that their format states and append rows."""
 
@@ -121,6 +131,10 @@ class Session:
         self.n_messages = 0
         self.n_records = 0
         self.rows: list[Row] = []
+        #: Of a trace: its spans, so that a part in another file can be joined to it; else ``None``.
+        self.trace: TraceText | None = None
+        #: Of a trial its name in the harness, where that is made at random: its result file says it too.
+        self.trial_name: str | None = None
         #: First and greatest time, as ISO text of one layout.
         self.first_at = ""
         self.greatest_at = ""

@@ -1,12 +1,12 @@
 """Analysis slices: one as-of day scores its whole trailing window of settled outcomes.
 
 Belongs here: choosing the window, reading outcomes of one measurement, committing, recording
-corrections, gate decisions and scorecards. Does not belong here: estimates (``analysis``).
+corrections. Does not belong here: estimates (``analysis``), and what is decided on an analysis
+(``steps/decisions``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
@@ -19,13 +19,17 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps.context import Context
 from evalpipe.steps.evidence import demoted_in, overtaken, require_one_evidence
 from evalpipe.steps.progress import sink
+from evalpipe.steps.receipts import Receipts, of_outcomes, outcome_days
 from evalpipe.steps.slices import StepResult
 from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.store.lake import stage_part
-from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey, digest_of
+from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey
 
 _NUMBERS = "analysis.net_improvement"
 _ABLATION = "analysis.ablation"
+_CORRECTED = "analysis.corrected_rates"
+_BRIDGES = "analysis.bridges"
+_CURVES = "analysis.recovery_curves"
 
 #: Reason of a correction that takes a person out of a number as it was made.
 ERASURE = "erasure"
@@ -122,6 +126,7 @@ def make_analysis(
     """
     result = StepResult("analysis")
     days = sorted(set(as_of_days))
+    receipts = Receipts(context)
     bar = sink()
     bar.start("analysis", len(days), "days")
     for day in days:
@@ -134,7 +139,7 @@ def make_analysis(
         if reason != ERASURE:
             require_one_evidence(context, opened.manifests, f"window {window} of {day}")
         key = analysis_key(context, day, window)
-        inputs = _inputs(opened)
+        inputs = receipts.of(opened.manifests)
         old = context.lake.manifest(key)
         code_version = context.versions.code["analysis"]
         is_whole = old is not None and context.lake.damage(old) is None
@@ -163,6 +168,34 @@ def make_analysis(
             window_start=opened.start,
             window_end=opened.end,
             arms=arms,
+        )
+        tables[_CORRECTED] = analysis.corrected(
+            outcomes,
+            receipts.seen.counts(opened.manifests),
+            receipts.seen.reviewed(),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+        )
+        tables[_CURVES] = analysis.recovery_curves(
+            outcomes,
+            receipts.seen.episodes(opened.manifests),
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
+        )
+        tables[_BRIDGES] = analysis.bridged(
+            context.lake.read("signals.session_outcomes", receipts.overlap.other(opened.manifests)),
+            outcomes,
+            context.criteria,
+            as_of=day,
+            window=window,
+            window_start=opened.start,
+            window_end=opened.end,
         )
         folder = context.lake.staging_folder(key)
         staged = [
@@ -198,10 +231,6 @@ def make_analysis(
     return result
 
 
-def _inputs(window: Window) -> dict[str, str]:
-    return {f"outcomes {m.key.day}": m.content for m in window.manifests}
-
-
 def stale_as_of_days(context: Context) -> list[date]:
     """Trailing analyses of the last weeks whose window changed since they were made, as with late files.
 
@@ -209,13 +238,14 @@ def stale_as_of_days(context: Context) -> list[date]:
     """
     window = trailing_name(context)
     limit = context.as_of - timedelta(days=AS_OF_DAYS_BACK)
+    receipts = Receipts(context)
     out: list[date] = []
     for manifest in context.lake.manifests("analysis"):
         day = manifest.key.day
         if manifest.key != analysis_key(context, day, window) or not limit <= day <= context.as_of:
             continue
         opened = open_window(context, day, window)
-        if (_inputs(opened) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
+        if (receipts.of(opened.manifests) if opened else {}) != dict(manifest.inputs) or context.lake.damage(manifest):
             out.append(day)
     return out
 
@@ -237,12 +267,14 @@ def outdated(context: Context, manifest: Manifest) -> str | None:
     opened = open_window(context, manifest.key.day, name)
     if opened and (behind := overtaken(context, opened.manifests)):
         return f"reviews demoted or proved signals since that {len(behind)} days of its window do not follow yet"
-    now = _inputs(opened) if opened else {}
-    changed = sorted(set(now.items()) ^ set(manifest.inputs.items()))
+    # What reviewers said since, or another measurement, moves nothing that is decided on.
+    then = outcome_days(manifest.inputs)
+    now = outcome_days(of_outcomes(opened.manifests)) if opened else {}
+    changed = sorted(set(now.items()) ^ set(then.items()))
     if changed:
-        days = sorted({item[0].removeprefix("outcomes ") for item in changed})
+        days = sorted({day for day, _ in changed})
         return f"{len(days)} days of its window changed since, the first {days[0]}"
-    last = max(day for item in manifest.inputs if (day := date.fromisoformat(item.removeprefix("outcomes "))))
+    last = max(then)
     end = manifest.key.day - timedelta(days=context.criteria.estimand.settle_days)
     newer = [
         day
@@ -290,65 +322,3 @@ def versions_of(context: Context, manifest: Manifest) -> list[str]:
     """Labels of the versions that an analysis speaks of."""
     labels: list[str] = context.lake.read(_NUMBERS, [manifest], ["version"])["version"].unique().sort().to_list()
     return labels
-
-
-def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: str) -> pl.DataFrame:
-    """Decide the gates of the criteria on one analysis, and append the decision.
-
-    Args:
-        context: The open home.
-        manifest: Analysis to decide on.
-        candidate: Version that may ship.
-        baseline: Version that it is compared with.
-
-    Returns:
-        ``analysis.gates`` rows of this decision.
-
-    Raises:
-        EvalpipeError: ``STALE_RESULT`` where later sessions have overtaken the analysis.
-    """
-    require_current(context, manifest)
-    earlier = [
-        pl.read_parquet(path, columns=list(analysis.DECIDED)) for path in context.lake.appended("analysis.gates")
-    ]
-    before = pl.concat(earlier) if earlier else None
-    tables = tables_of(context, manifest)
-    decided = analysis.decide_gates(tables, context.criteria, candidate, baseline, decided=before)
-    context.lake.append("analysis.gates", decided)
-    return decided
-
-
-def make_scorecard(context: Context, version: str) -> Manifest:
-    """Make the scorecard of one version from the newest analysis.
-
-    Args:
-        context: The open home.
-        version: Label of the version.
-
-    Raises:
-        EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label,
-            ``STALE_RESULT`` where later sessions have overtaken the analysis.
-    """
-    source = latest(context)
-    if source is None:
-        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
-    require_current(context, source)
-    card = analysis.scorecard(tables_of(context, source), version)
-    key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
-    code_version = context.versions.code["scorecard"]
-    inputs = {"analysis": source.content}
-    old = context.lake.manifest(key)
-    is_whole = old is not None and context.lake.damage(old) is None
-    if old is not None and is_whole and old.code_version == code_version and dict(old.inputs) == inputs:
-        return old
-    staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
-    return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})
-
-
-def slug(version: str) -> str:
-    """A version label as a file name and partition key: letters, digits, dot, dash, underscore.
-
-    Labels that differ only in other characters stay apart by a digest.
-    """
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", version).strip("_")[:80]
-    return plain if plain == version else f"{plain}.{digest_of(version)[:6]}"

@@ -20,7 +20,7 @@ from evalpipe import masking
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import Settings
-from evalpipe.steps import evidence, quality, reviews
+from evalpipe.steps import evidence, quality, reviews, validation
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.erase_results import correct
 from evalpipe.steps.erase_scope import Erasure, pending, record_path, scope_of
@@ -124,6 +124,7 @@ def _finish(context: Context, scope: Erasure) -> ErasureResult:
             rewrite_slice(context.lake, manifest, change)
     reviews.take_away(context.lake, change)
     quality.forget(context.lake)
+    validation.forget_replay(context.lake)
     sweep(context.lake, context.landing)
     _make_anew(context, scope)
     n_corrections = correct(context, scope)

@@ -301,7 +301,9 @@ def _parse(task: _Task) -> _Parsed:
     for index, chunk in enumerate(chunks):
         tables = {name: getattr(chunk, name) for name in LANDED}
         # What a person has withdrawn is not kept as logged either, not even until it expires.
-        tables["steps"] = masking.without_text(chunk.steps, masking.withdrawn(chunk.sessions, task.consent))
+        withdrawn = masking.withdrawn(chunk.sessions, task.consent)
+        tables["steps"] = masking.without_text(chunk.steps, withdrawn)
+        tables["sessions"] = masking.without_spans(chunk.sessions, withdrawn)
         parts += stage_chunk(task.batch.digest, index * task.n_shares + task.share, tables, task.folder)
         for digest, place in chunk.files.select("file_id", "source_file").iter_rows():
             paths[digest] = paths.get(digest, False) or place != ""

@@ -15,7 +15,7 @@ import polars as pl
 from evalpipe import __version__
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
-from evalpipe.steps import quality, reviews
+from evalpipe.steps import kept, quality, reviews, validation
 from evalpipe.steps.context import Context
 from evalpipe.store.ddl import dotted, published_tables
 from evalpipe.store.manifest import STEP_TABLES, Manifest, digest_of
@@ -25,6 +25,8 @@ from evalpipe.store.warehouse import Connect, PublishResult, Warehouse
 
 #: Tables that grow by appended files and have no manifest.
 APPENDED = ("analysis.gates", "analysis.corrections", reviews.OPINIONS)
+#: Tables that are made whole and kept as one file.
+KEPT = (*quality.TABLES, validation.TABLE)
 
 
 def published_manifests(context: Context) -> list[Manifest]:
@@ -67,12 +69,14 @@ def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishRe
     with_reasons(context)
     reviews.follow(context)
     manifests = published_manifests(context)
-    judged = quality.make(context)
-    sources = {**_sources(context, manifests), **{name: [path] for name, path in judged.items()}}
+    files = quality.make(context)
+    validated = validation.current(context.lake)
+    files |= {validation.TABLE: validated} if validated else {}
+    sources = {**_sources(context, manifests), **{name: [path] for name, path in files.items()}}
     # Layers are named by content; appended tables are the files themselves.
     contents = {str(m.key): m.content for m in manifests}
     contents |= {name: digest_of([p.name for p in context.lake.appended(name)]) for name in APPENDED}
-    contents |= {name: path.stem for name, path in judged.items()}
+    contents |= {name: path.stem for name, path in files.items()}
     criteria = context.criteria
     row = CriteriaRow(criteria.name, criteria.version, criteria.hash, criteria.measurement, criteria.outcomes.headline)
     warehouse = Warehouse(context.settings.warehouse, memory_limit=context.settings.duckdb_memory)
@@ -124,7 +128,7 @@ def compare(context: Context, before: Mapping[str, str], connection: duckdb.Duck
         if published.get(name) != content and name in now and now[name].content == content
     ]
     current = {name: m for name, m in now.items() if published.get(name) == m.content}
-    moved = set(published) - set(current) - set(APPENDED) - set(quality.TABLES)
+    moved = set(published) - set(current) - set(APPENDED) - set(KEPT)
     expected = dict.fromkeys((t.full_name for t in published_tables()), 0)
     for manifest in current.values():
         for part in manifest.parts:
@@ -138,11 +142,11 @@ def compare(context: Context, before: Mapping[str, str], connection: duckdb.Duck
             expected[name] = context.lake.count(files)
         else:
             unknown.add(name)
-    for name in quality.TABLES:
-        path = quality.path_of(context.lake, name, published.get(name, ""))
+    for name in KEPT:
+        path = kept.path_of(context.lake, name, published.get(name, ""))
         if path.exists():
             expected[name] = context.lake.count([path])
-        else:
+        elif name in published:
             unknown.add(name)
     compared = {name: n for name, n in expected.items() if name not in unknown}
     for name, n in compared.items():
@@ -157,6 +161,6 @@ def _sources(context: Context, manifests: Sequence[Manifest]) -> dict[str, list[
     for name, table in TABLES.items():
         if table.layer == "raw" or not table.is_published:
             continue
-        if name not in quality.TABLES:
+        if name not in KEPT:
             out[name] = context.lake.appended(name) if name in APPENDED else context.lake.paths(name, manifests)
     return out

@@ -10,7 +10,6 @@ content. They hold counts and rates, no session.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import polars as pl
 from evalpipe import review, signals
 from evalpipe.contracts.signals import BY_NAME
 from evalpipe.contracts.tables.reviews import AGREEMENT, DRIFT, QUALITY
-from evalpipe.steps import reviews
+from evalpipe.steps import kept, reviews
 from evalpipe.steps.context import Context
 from evalpipe.store.files import write_atomically
 from evalpipe.store.lake import Lake
@@ -56,7 +55,7 @@ def make(context: Context) -> dict[str, Path]:
     index = lake.root / "signals" / "quality" / "_made.json"
     known = _known(index)
     if known.get("made_from") == made_from:
-        files = {name: path_of(lake, name, known.get(name, "")) for name in TABLES}
+        files = {name: kept.path_of(lake, name, known.get(name, "")) for name in TABLES}
         if all(path.exists() for path in files.values()):
             return files
     opinions = reviews.read(lake, reviews.OPINIONS)
@@ -66,7 +65,7 @@ def make(context: Context) -> dict[str, Path]:
         AGREEMENT.full_name: review.agreement(opinions),
         DRIFT.full_name: review.drift(sessions, rows.filter(pl.col("lang") != signals.ANY), review.limits()),
     }
-    files = {name: _kept(lake, name, data) for name, data in found.items()}
+    files = {name: kept.keep(lake, name, data) for name, data in found.items()}
     told = {"made_from": made_from, **{name: path.stem for name, path in files.items()}}
     write_atomically(index, json.dumps(told, sort_keys=True))
     return files
@@ -145,27 +144,10 @@ def _quality(context: Context, opinions: pl.DataFrame, rows: pl.DataFrame) -> pl
     )
 
 
-def path_of(lake: Lake, table: str, digest: str) -> Path:
-    """Where the file of a table lies that was named by a digest."""
-    layer, name = table.split(".")
-    return lake.root / layer / name / f"{digest}.parquet"
-
-
-def _kept(lake: Lake, table: str, data: pl.DataFrame) -> Path:
-    """The file of a table; files of earlier publishes go when readers had time to finish."""
-    path = lake.append_whole(table, data)
-    limit = time.time() - lake.grace_seconds
-    for old in lake.appended(table):
-        if old != path and old.stat().st_mtime < limit:
-            old.unlink(missing_ok=True)
-    return path
-
-
 def forget(lake: Lake) -> None:
     """Delete the files of all publishes: their counts hold somebody who is erased."""
     for table in TABLES:
-        for path in lake.appended(table):
-            path.unlink(missing_ok=True)
+        kept.forget(lake, table)
     (lake.root / "signals" / "quality" / "_made.json").unlink(missing_ok=True)
 
 

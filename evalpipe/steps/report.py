@@ -16,6 +16,8 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps.context import Context
+from evalpipe.steps.decisions import make_gates
+from evalpipe.steps.receipts import outcome_days
 from evalpipe.store.files import write_atomically
 from evalpipe.store.manifest import Manifest
 
@@ -82,7 +84,7 @@ def render(
     """
     tables = analysis_step.tables_of(context, manifest)
     if candidate and baseline:
-        tables["analysis.gates"] = analysis_step.make_gates(context, manifest, candidate, baseline)
+        tables["analysis.gates"] = make_gates(context, manifest, candidate, baseline)
     start = tables["analysis.diagnostics"]["window_start"].min()
     days = health_days(context, manifest, start if isinstance(start, date) else manifest.key.day)
     masked = [m for day in days if (m := context.lookup("masked", day)) is not None]
@@ -111,7 +113,7 @@ def folder(context: Context, manifest: Manifest) -> Path:
 
 def window_days(context: Context, manifest: Manifest) -> list[date]:
     """Days whose outcomes an analysis was made from."""
-    return sorted(date.fromisoformat(name.removeprefix("outcomes ")) for name in manifest.inputs)
+    return sorted(outcome_days(manifest.inputs))
 
 
 def health_days(context: Context, manifest: Manifest, start: date) -> list[date]:

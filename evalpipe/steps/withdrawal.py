@@ -10,7 +10,7 @@ added to such a day, and text is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 
 import polars as pl
@@ -22,6 +22,7 @@ from evalpipe.store.expiry import known_tenants
 from evalpipe.store.files import locked
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
+from evalpipe.store.parts import Joined
 from evalpipe.store.plan import SIGNALS_READ
 from evalpipe.store.rewrite import rewrite_part, rewrite_slice
 from evalpipe.store.winners import DayInput
@@ -50,8 +51,10 @@ def forget_raw(context: Context, days: Iterable[date], inputs: Mapping[date, Day
     """
     if (context.consent["status"] == CONSENT_WITHDRAWN).any():
         for day in days:
-            places = _places(day, inputs[day].live()) if day in inputs else []
-            gone = [_forget_landed(context, *place) for place in places]
+            item = inputs[day].live() if day in inputs else None
+            places = _places(day, item) if item is not None else []
+            of_place = {place: _forget_landed(context, *place) for place in places}
+            gone = [*of_place.values(), *_forget_parts(context, item.joined if item is not None else (), of_place)]
             manifest = context.lookup("raw", day)
             if manifest is None or context.lake.damage(manifest):
                 continue
@@ -70,18 +73,42 @@ def _places(day: date, item: DayInput) -> list[tuple[date, str]]:
 
 def _forget_landed(context: Context, day: date, stem: str) -> pl.Series:
     """Empty the withdrawn text of one landed part, and tell whose sessions these are."""
-    sessions, steps = (context.landing.path(day, stem, name) for name in ("sessions", "steps"))
+    sessions = context.landing.path(day, stem, "sessions")
     if not sessions.exists():
         return pl.Series("session_id", [], dtype=pl.String)
     ids = masking.withdrawn(pl.read_parquet(sessions, columns=_PLACE), context.consent)
-    if not ids.is_empty() and steps.exists():
-        with locked(context.landing.root / ".lock"):
-            rewrite_part(steps, "raw.steps", _silencing(ids))
+    if not ids.is_empty():
+        _empty(context, day, stem, ids)
     return ids
+
+
+def _forget_parts(
+    context: Context, joined: Iterable[Joined], gone: Mapping[tuple[date, str], pl.Series]
+) -> Iterator[pl.Series]:
+    """Empty the other parts of sessions of which one part is withdrawn: those of a trace may name no user."""
+    for one in joined:
+        is_gone = [landed_id in gone[place[:2]] for place, landed_id in one.picks]
+        if not any(is_gone):
+            continue
+        for ((day, stem, _), landed_id), is_empty in zip(one.picks, is_gone, strict=True):
+            if not is_empty:
+                ids = pl.Series("session_id", [landed_id])
+                _empty(context, day, stem, ids)
+                yield ids
+
+
+def _empty(context: Context, day: date, stem: str, ids: pl.Series) -> None:
+    with locked(context.landing.root / ".lock"):
+        for name in ("sessions", "steps"):
+            path = context.landing.path(day, stem, name)
+            if path.exists():
+                rewrite_part(path, f"raw.{name}", _silencing(ids))
 
 
 def _silencing(ids: pl.Series) -> Callable[[str, pl.DataFrame], pl.DataFrame]:
     def change(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+        if table == "raw.sessions":
+            return masking.without_spans(rows, ids)
         return masking.without_text(rows, ids) if table == "raw.steps" else rows
 
     return change

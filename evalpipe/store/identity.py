@@ -55,7 +55,7 @@ _UNIQUE = (
 #: Ids of fewer different characters are placeholders, such as a UUID of zeros.
 _LEAST_CHARACTERS = 8
 #: Clocks of two exporters differ, and one may log what the other leaves out at either end.
-_SLACK = pl.duration(minutes=10)
+SLACK = pl.duration(minutes=10)
 _SAME_START = pl.duration(seconds=120)
 
 #: What the rule reads of each session.
@@ -114,9 +114,7 @@ def _by_id(ranked: pl.DataFrame) -> pl.DataFrame:
         last_at=pl.col("ended_at").first().over("native"),
         is_best_dated=pl.col("is_dated").first().over("native"),
     )
-    overlaps = (pl.col("started_at") <= pl.col("last_at") + _SLACK) & (
-        pl.col("ended_at") + _SLACK >= pl.col("first_at")
-    )
+    overlaps = (pl.col("started_at") <= pl.col("last_at") + SLACK) & (pl.col("ended_at") + SLACK >= pl.col("first_at"))
     is_same = overlaps | ~pl.col("is_dated") | ~pl.col("is_best_dated")
     lost = shared.filter(is_same & (pl.col("session_id") != pl.col("counted_session_id")))
     return lost.select("session_id", "counted_session_id", rule=pl.lit("same_id"))

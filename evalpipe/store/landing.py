@@ -30,13 +30,18 @@ from evalpipe.store.files import locked, move_durably, own_staging, write_atomic
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
 from evalpipe.store.parts import FACTS, step_facts
+from evalpipe.store.traces import FACTS as SPAN_FACTS
 from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
 
 LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 
 #: Columns that landed tables bear before those of their contract: what tells copies apart.
 LANDED_ONLY = {
-    "sessions": ("copy", "said_digest", "first_step_at", "extraction"), "steps": ("copy",), "vectors": ("copy",),
+    "sessions": (
+        "copy", "said_digest", "first_step_at", "extraction", "spans", "span_bytes", "traces", "span_keys",
+        "span_began", "span_is_ended", "trial_name",
+    ),
+    "steps": ("copy",), "vectors": ("copy",),
 }  # fmt: skip
 
 #: What a part of a session lies in.
@@ -169,7 +174,8 @@ class Landing:
         last = _LAST.get(self.root)
         if last is None or last[0] != state:
             entries = [_entry(path) for path in paths]
-            last = (state, choose(entries, self._copies_in(entries), self._look, self._edge))
+            copies = self._copies_in(entries)
+            last = (state, choose(entries, copies, self._look, self._edge, self._look_at_spans))
             _LAST.clear()
             _LAST[self.root] = last
         return dict(last[1])
@@ -211,6 +217,16 @@ class Landing:
             frames.append(step_facts(steps.with_columns(day=pl.lit(day, pl.Date()), stem=pl.lit(stem))))
         return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(FACTS, pl.Null()))
 
+    def _look_at_spans(self, copies: pl.DataFrame) -> pl.DataFrame:
+        """Facts of the spans of some copies; of copies whose text has expired, none."""
+        frames = []
+        for (day, stem), some in copies.group_by("day", "stem", maintain_order=True):
+            path = self.path(day, stem, "sessions")
+            if path.is_file():
+                told = pl.scan_parquet(path).select("session_id", "copy", "span_keys", "span_began", "span_is_ended")
+                frames.append(told.collect().join(some, on=["session_id", "copy"]).select(SPAN_FACTS))
+        return pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(SPAN_FACTS, pl.Null()))
+
     # ---- reading
 
     def path(self, day: date, stem: str, name: str) -> Path:
@@ -221,8 +237,15 @@ class Landing:
         """Whether the landed text of a day is still there, but for what has expired."""
         item = item.live()
         own = [self.path(day, stem, name) for stem in item.stems for name, n in item.rows[stem].items() if n]
-        parts = [self.path(*place[:2], name) for one in item.joined for place in one.places for name in _TEXT]
-        return all(path.is_file() for path in (*own, *parts))
+        parts = [
+            # A trace is joined by its spans, which lie with the session.
+            self.path(*place[:2], name)
+            for one in item.joined
+            for place in one.places
+            for name in (_TEXT[:1] if one.landed_ids else _TEXT)
+        ]
+        told = [self.path(one.day, one.stem, "sessions") for one in item.told]
+        return all(path.is_file() for path in (*own, *parts, *told))
 
     def copies_path(self, batch: str) -> Path:
         """Where what decides between copies of a session lies, for one batch."""

@@ -57,6 +57,9 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.movement",
         "analysis.attempts",
         "analysis.paired_tasks",
+        "analysis.corrected_rates",
+        "analysis.bridges",
+        "analysis.recovery_curves",
     ),
     "scorecard": ("analysis.scorecard",),
 }

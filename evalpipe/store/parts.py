@@ -40,6 +40,9 @@ FACTS = ("session_id", "day", "stem", "copy", "key", "asked", "answered")
 #: Gives :data:`FACTS` of the copies that it is given by ``session_id``, ``day``, ``stem`` and ``copy``.
 Look = Callable[[pl.DataFrame], pl.DataFrame]
 
+#: What finds a copy among all.
+PLACE = ["session_id", "landed_id", "day", "stem", "copy"]
+
 _Halves = tuple[int | None, int | None]
 
 
@@ -50,12 +53,22 @@ class Joined:
     Attributes:
         session_id: The session.
         places: Its parts, in order of time.
-        n_messages: Messages of all, those that two parts hold counted once.
+        n_messages: Messages of all, those that two parts hold counted once; of traces, whose parts resend
+            them, an upper bound until they are joined.
+        landed_ids: Of traces the id of each part as landed; empty for all else.
+        n_bytes: Of traces the size of their spans.
     """
 
     session_id: str
     places: tuple[Place, ...]
     n_messages: int
+    landed_ids: tuple[str, ...] = ()
+    n_bytes: int = 0
+
+    @property
+    def picks(self) -> tuple[tuple[Place, str], ...]:
+        """Its parts, with the id that each was landed under."""
+        return tuple(zip(self.places, self.landed_ids or (self.session_id,) * len(self.places), strict=True))
 
     def lies_in(self, stems: Set[str]) -> bool:
         """Whether any of its parts lies in one of some landing parts."""
@@ -136,16 +149,17 @@ def _both(one: _Halves, other: _Halves) -> _Halves:
 def part_rows(joined: Iterable[Joined]) -> pl.DataFrame:
     """The copies that are parts, with what is known of the whole."""
     schema = {
-        "session_id": pl.String(), "day": pl.Date(), "stem": pl.String(), "copy": pl.Int32(), "n_whole": pl.Int32()
+        "session_id": pl.String(), "landed_id": pl.String(), "day": pl.Date(), "stem": pl.String(),
+        "copy": pl.Int32(), "n_whole": pl.Int32(),
     }  # fmt: skip
-    rows = [(item.session_id, *place, item.n_messages) for item in joined for place in item.places]
+    rows = [(item.session_id, landed_id, *place, item.n_messages) for item in joined for place, landed_id in item.picks]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def with_wholes(best: pl.DataFrame, ranked: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     """The copies that count, those that are made of parts as the whole that they make."""
     wholes = (
-        ranked.join(parts, on=["session_id", "day", "stem", "copy"])
+        ranked.join(parts, on=PLACE)
         .group_by("session_id")
         .agg(
             pl.col("n_whole").first(),

@@ -19,7 +19,7 @@ written anew under an old name does not begin so, and both count. Sessions need 
 the longest copy of a session wins anyhow.
 
 Copies that are parts of one session, as a rotated log holds them, count together (``store/parts.py``),
-on the day on which the first of them begins.
+on the day on which the first of them begins. Of traces, ``store/traces.py`` tells which are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -37,7 +37,9 @@ import polars as pl
 from evalpipe.store.edge import EdgeIdentity, named_alike
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.manifest import digest_of
-from evalpipe.store.parts import Joined, Look, joined_sessions, part_rows, with_wholes
+from evalpipe.store.parts import PLACE, Joined, Look, joined_sessions, part_rows, with_wholes
+from evalpipe.store.traces import joined_traces, named_by_trace
+from evalpipe.store.trials import Told, told_outcomes
 
 #: What decides which copy of a session wins, and which session is another one logged elsewhere.
 #: ``copy`` numbers the copies of a session in one part.
@@ -46,7 +48,8 @@ COPY_SCHEMA = pl.Schema({
     "reader_version": pl.String(), "n_messages": pl.Int32(), "content_digest": pl.String(),
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
-    "extraction": pl.String(),
+    "extraction": pl.String(), "traces": pl.List(pl.String()), "span_bytes": pl.Int64(),
+    "trial_name": pl.String(),
 })  # fmt: skip
 
 #: What retention takes away of a batch, in order: landed parts and raw rows, masked text, snippets.
@@ -141,6 +144,7 @@ class DayInput:
     Attributes:
         stems: Landing parts of the day of which something counts, in order.
         winners: Copies of sessions that each part contributes.
+        told: Outcomes of sessions of the day that other files tell.
         copies: Rows of ``raw.copies``: what does not count, since a session of this day counts for it.
         files: Files whose rows of ``files`` and ``quarantine`` each part contributes.
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
@@ -157,25 +161,38 @@ class DayInput:
     rows: Mapping[str, Mapping[str, int]]
     copies: tuple[CopyRow, ...] = ()
     joined: tuple[Joined, ...] = ()
+    told: tuple[Told, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
     @property
     def parts(self) -> tuple[str, ...]:
         """Every landing part that the day is made from, those of joined sessions on other days included."""
-        return (*self.stems, *(stem for item in self.joined for _, stem, _ in item.places))
+        joined = (stem for item in self.joined for _, stem, _ in item.places)
+        return (*self.stems, *joined, *(one.stem for one in self.told))
 
     def ids_in(self, stems: Set[str]) -> set[str]:
         """Ids of the sessions of the day that lie, whole or in part, in some landing parts."""
         whole = {session_id for stem in stems for session_id, _ in self.winners.get(stem, ())}
-        return whole | {one.session_id for one in self.joined if one.lies_in(stems)}
+        whole |= {one.session_id for one in self.joined if one.lies_in(stems)}
+        return whole | {one.session_id for one in self.told if one.stem in stems}
 
     def live(self) -> DayInput:
         """The same day with those parts only that are still there as logged."""
         if not self.raw_gone:
             return self
+        gone = {one.session_id for one in self.told if one.stem in self.raw_gone}
         stems = tuple(stem for stem in self.stems if stem not in self.raw_gone)
-        return replace(self, stems=stems, joined=tuple(one for one in self.joined if not one.lies_in(self.raw_gone)))
+        joined = (one for one in self.joined if not one.lies_in(self.raw_gone) and one.session_id not in gone)
+        return replace(
+            self,
+            stems=stems,
+            winners={
+                stem: tuple(pick for pick in picks if pick[0] not in gone) for stem, picks in self.winners.items()
+            },
+            joined=tuple(joined),
+            told=tuple(one for one in self.told if one.session_id not in gone),
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -184,7 +201,11 @@ class DayInput:
         named = {stem: [f"{one}#{copy}" if copy else one for one, copy in self.winners[stem]] for stem in self.stems}
         parts = [[stem, named[stem], self.files[stem]] for stem in self.stems]
         rest: list[Any] = [list(self.copies)] if self.copies else []
-        rest += [[item.session_id, item.n_messages, item.places] for item in self.joined]
+        rest += [
+            [item.session_id, item.n_messages, item.places, *([item.landed_ids] if item.landed_ids else [])]
+            for item in self.joined
+        ]
+        rest += [["told", *astuple(one)] for one in self.told]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])
 
@@ -208,7 +229,11 @@ def chosen_entries(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def choose(
-    entries: Sequence[Entry], copies: Sequence[pl.DataFrame], look: Look, edge: EdgeIdentity | None = None
+    entries: Sequence[Entry],
+    copies: Sequence[pl.DataFrame],
+    look: Look,
+    edge: EdgeIdentity | None = None,
+    look_at_spans: Look | None = None,
 ) -> dict[date, DayInput]:
     """Landing parts of every day, with the files and sessions that count in them.
 
@@ -216,6 +241,7 @@ def choose(
         entries: The whole landing index.
         copies: ``batch``, ``day``, ``stem`` and :data:`COPY_SCHEMA` of every landed copy.
         look: Tells the steps of copies; asked about sessions only that may be in parts.
+        look_at_spans: Likewise the spans of traces; without, traces are not joined.
         edge: How sessions of edge files are told to be those of logs.
 
     Returns:
@@ -224,10 +250,13 @@ def choose(
     chosen = chosen_entries(entries)
     gone = superseded(entries)
     ranked = _ranked(chosen, gone, copies, edge)
-    joined = joined_sessions(ranked.filter(~pl.col("is_gone") & pl.col("is_dated")), look)
+    may_join = ranked.filter(~pl.col("is_gone") & pl.col("is_dated"))
+    joined = joined_sessions(may_join, look)
+    if look_at_spans is not None:
+        joined += joined_traces(may_join, look_at_spans)
     parts = part_rows(joined)
     best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
-    lost = same_sessions(best)
+    lost, outcomes = told_outcomes(best, same_sessions(best))
     counts = best.join(lost, on="session_id", how="anti")
     winners = _winners(counts.join(parts, on="session_id", how="anti"))
     whole = dict(counts.select("session_id", "day").iter_rows())
@@ -235,6 +264,9 @@ def choose(
     for item in joined:
         if item.session_id in whole:
             joined_on[whole[item.session_id]].append(item)
+    told_on: dict[date, list[Told]] = defaultdict(list)
+    for one in outcomes:
+        told_on[whole[one.session_id]].append(one)
     copied = _copies(ranked, best, lost, parts)
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
@@ -246,7 +278,15 @@ def choose(
                 items.append((part, files))
     gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
     return {
-        day: _day_input(day, by_day[day], winners, copied.get(day, ()), tuple(joined_on.get(day, ())), gone_by)
+        day: _day_input(
+            day,
+            by_day[day],
+            winners,
+            copied.get(day, ()),
+            tuple(joined_on.get(day, ())),
+            tuple(told_on.get(day, ())),
+            gone_by,
+        )
         for day in sorted(by_day.keys() | joined_on.keys())
     }
 
@@ -257,11 +297,12 @@ def _day_input(
     winners: Mapping[tuple[date, str], tuple[Pick, ...]],
     copies: tuple[CopyRow, ...],
     joined: tuple[Joined, ...],
+    told: tuple[Told, ...],
     gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
     stems = tuple(part.stem for part, _ in items)
-    parts = (*stems, *(stem for one in joined for _, stem, _ in one.places))
+    parts = (*stems, *(stem for one in joined for _, stem, _ in one.places), *(one.stem for one in told))
     return DayInput(
         stems=stems,
         winners={part.stem: winners.get((day, part.stem), ()) for part, _ in items},
@@ -270,6 +311,7 @@ def _day_input(
         rows={part.stem: part.rows for part, _ in items},
         copies=copies,
         joined=joined,
+        told=told,
         raw_gone=frozenset(gone[RAW].intersection(parts)),
         text_gone=frozenset(gone[TEXT].intersection(parts)),
     )
@@ -279,7 +321,8 @@ def _ranked(
     chosen: Mapping[str, str], gone: set[str], copies: Sequence[pl.DataFrame], edge: EdgeIdentity | None
 ) -> pl.DataFrame:
     """Copies of each session, the one that counts first: newest reader, then most messages, then a log
-    before an edge file, then the smaller digest. Signals of another extraction come last of all.
+    before an edge file, then the smaller digest. Signals of another extraction come last of all, before them
+    copies that only their trace names.
 
     A copy in a parse that does not count is no copy. Of equal copies, one in a file that a longer one
     replaced comes last, so that what counts lies in a file that counts.
@@ -287,14 +330,14 @@ def _ranked(
     schema = {"batch": pl.String(), "day": pl.Date(), "stem": pl.String(), **COPY_SCHEMA}
     counts = pl.DataFrame({"file_id": list(chosen), "batch": list(chosen.values())}, schema_overrides=_TEXTS)
     rows = pl.concat([pl.DataFrame(schema=schema), *copies]).join(counts, on=["file_id", "batch"], how="semi")
-    rows = named_alike(rows, edge)
+    rows = named_by_trace(named_alike(rows, edge))
     versions = sorted(rows["reader_version"].unique(), key=version_key)
     age = pl.DataFrame(
         {"reader_version": versions, "age": range(len(versions), 0, -1)},
         schema={"reader_version": pl.String, "age": pl.Int32},
     )
     order = [
-        "session_id", "is_foreign", "age", "n_messages", "is_edge", "content_digest",
+        "session_id", "is_foreign", "is_renamed", "age", "n_messages", "is_edge", "content_digest",
         "is_gone", "file_id", "day", "stem", "copy",
     ]  # fmt: skip
     return (
@@ -317,10 +360,10 @@ def _copies(
 
     Copies in files that a longer copy of the file replaced are not listed, as the files are not.
     """
-    is_part = parts.select("session_id", "day", "stem", "copy", is_part=pl.lit(value=True))
-    numbered = ranked.join(
-        is_part, on=["session_id", "day", "stem", "copy"], how="left", maintain_order="left"
-    ).with_columns(copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id"))
+    is_part = parts.select(*PLACE, is_part=pl.lit(value=True))
+    numbered = ranked.join(is_part, on=PLACE, how="left", maintain_order="left").with_columns(
+        copy=pl.int_range(pl.len(), dtype=pl.Int32).over("session_id")
+    )
     counted = pl.col("counted_session_id")
     rows = (
         numbered.join(lost, on="session_id", how="left", maintain_order="left")
@@ -334,6 +377,8 @@ def _copies(
             .then(pl.lit("merged"))
             .otherwise(pl.lit("same_session")),
             counted_session_id=counted.fill_null(pl.col("session_id")),
+            # By its own id, which is what finds it.
+            session_id=pl.when("is_renamed").then("landed_id").otherwise("session_id"),
         )
     )
     told = best.select("day", counted_session_id="session_id", counted_source="source", counted_n_messages="n_messages")

@@ -20,10 +20,12 @@ from evalpipe.orchestration import runner as runner_module
 from evalpipe.orchestration.sensors import late_days
 from evalpipe.settings import Settings
 from evalpipe.steps import versions as versions_module
-from evalpipe.steps.analysis import latest, make_gates, make_scorecard, outdated
+from evalpipe.steps.analysis import latest, outdated
 from evalpipe.steps.context import load_criteria, open_context, today, yesterday
+from evalpipe.steps.decisions import make_gates, make_scorecard
 from evalpipe.steps.land import land
 from evalpipe.steps.publish import committed, compare
+from evalpipe.steps.validation import newest_outcomes
 from evalpipe.steps.versions import code_versions
 from evalpipe_tests.orchestration.small import AS_OF, opened, running, settings_of, write_sessions
 
@@ -54,6 +56,15 @@ def test_the_history_does_not_name_the_source(made: Settings) -> None:
     assert any(b"raw__landing" in path.read_bytes() for path in files), "the search itself must be able to find"
     for path in files:
         assert b"jane-doe" not in path.read_bytes(), path.name
+
+
+def test_what_is_replayed_are_the_outcomes_of_the_newest_analysis(made: Settings) -> None:
+    with opened(made) as context:
+        outcomes, digest = newest_outcomes(context)
+        newest = latest(context)
+    assert newest is not None
+    assert (outcomes.height, newest.stats["n_sessions"]) == (4, 4)
+    assert len(digest) == 32
 
 
 def test_an_error_of_a_step_keeps_its_code_place_fix_and_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from evalpipe.definitions import build_defs
 from evalpipe.masking.tombstones import Subject
 from evalpipe.orchestration.partitions import range_tags
 from evalpipe.steps import reviews, rotation
-from evalpipe.steps.analysis import latest, make_analysis, outdated
+from evalpipe.steps.analysis import latest, make_analysis, outdated, stale_as_of_days
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.erase import erase
 from evalpipe.steps.land import land
@@ -135,6 +135,28 @@ def test_an_import_is_whole_or_nothing_and_knows_what_it_has(home: Path) -> None
         assert 0 < changed.n_changed == changed.n_new < 30
         told = reviews.read(context.lake, reviews.OPINIONS)
         assert told["revision"].max() == 2
+
+
+def test_reviews_correct_rates_of_the_versions_and_stop_no_decision(home: Path) -> None:
+    with alone(home) as context:
+        old = latest(context)
+        assert old is not None
+        rates = context.lake.read("analysis.corrected_rates", [old]).filter(signal="correction")
+        assert rates.select("status", "reasons").rows() == [("unavailable", ["no_reviews"])] * 2
+        assert rates["n_units"].sum() == 93, "one answer a session"
+        reviews.add(context, [label(home.parent, sample(context, 400).items, "ann")], "ann")
+        assert outdated(context, old) is None, "what reviewers say moves no number that a gate reads"
+        assert stale_as_of_days(context) == [], "this window is none of the trailing ones"
+        made = make_analysis(context, [AS_OF], "all").made[AS_OF]
+        assert made.content != old.content
+        now = context.lake.read("analysis.corrected_rates", [made]).filter(signal="correction")
+        assert now["method"].to_list() == ["ppi", "ppi"]
+        assert now["n_reviewed"].sum() == 93
+        assert now["rate"].to_list() == pytest.approx(now["raw_rate"].to_list()), "no label contradicts the detector"
+        assert now["reasons"].to_list() == [["few_errors_seen"]] * 2
+        assert make_analysis(context, [AS_OF], "all").fresh.keys() == {AS_OF}
+        numbers = [context.lake.read("analysis.net_improvement", [one]) for one in (old, made)]
+        assert numbers[0].equals(numbers[1])
 
 
 def test_reviews_demote_for_their_language_and_the_days_follow(home: Path) -> None:

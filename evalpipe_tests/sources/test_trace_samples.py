@@ -133,9 +133,8 @@ def test_langfuse_frameworks_each_give_one_conversation() -> None:
     for path in folder.iterdir():
         export = json.loads(path.read_text())
         calls = [o for o in export["observations"] if o["type"] == "GENERATION"]
-        session = read.sessions.row(
-            by_predicate=pl.col("session_id").str.ends_with(export["trace"]["id"]), named=True
-        )  # fmt: skip
+        (name,) = set(read.rows("session_id", step_id=calls[0]["id"]))
+        session = read.sessions.row(by_predicate=pl.col("session_id") == name, named=True)
         steps = read.steps.filter(pl.col("session_id") == session["session_id"])
         assert session["n_turns"] == 1
         assert steps.filter(pl.col("kind") == "agent").height == len(calls)

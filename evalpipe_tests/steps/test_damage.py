@@ -11,8 +11,9 @@ import pytest
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.settings import HOME_LAYOUT, load, open_home
 from evalpipe.steps import rejections
-from evalpipe.steps.analysis import make_analysis, make_scorecard
+from evalpipe.steps.analysis import make_analysis
 from evalpipe.steps.context import Context
+from evalpipe.steps.decisions import make_scorecard
 from evalpipe.steps.land import land
 from evalpipe.store.manifest import LAYOUT
 from evalpipe_tests.steps.world import DAY, make, opened, session, write

@@ -18,6 +18,7 @@ from evalpipe.masking.tombstones import Subject
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import erase as erase_step
 from evalpipe.steps.context import Context, load_criteria, open_context
+from evalpipe.steps.decisions import make_scorecard
 from evalpipe.steps.erase import ErasureResult, erase, go_on
 from evalpipe.steps.erase_scope import record_path
 from evalpipe.steps.land import land
@@ -97,7 +98,7 @@ def build(folder: Path, *, is_small: bool = False) -> None:
         run(context, "all", "28d")
         newest = analysis_step.latest(context)
         assert newest is not None
-        analysis_step.make_scorecard(context, analysis_step.versions_of(context, newest)[0])
+        make_scorecard(context, analysis_step.versions_of(context, newest)[0])
 
 
 @pytest.fixture(scope="module")

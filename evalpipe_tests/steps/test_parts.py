@@ -102,7 +102,9 @@ def _whole(folder: Path, parts: list[list[Line]]) -> tuple[pl.DataFrame, pl.Data
     def of(frame: pl.DataFrame, place: tuple[Any, ...]) -> pl.DataFrame:
         return frame.filter(pl.col("day") == place[0], pl.col("stem") == place[1], pl.col("copy") == place[2])
 
-    chunk = join_parts([([Part(of(sessions, place), of(steps, place)) for place in found.places], found.n_messages)])
+    chunk = join_parts(
+        [(found.session_id, [Part(of(sessions, place), of(steps, place)) for place in found.places], found.n_messages)]
+    )
     return chunk.sessions, chunk.steps
 
 

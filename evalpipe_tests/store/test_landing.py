@@ -13,6 +13,7 @@ import pytest
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
+from evalpipe.sources.chunk import LOGGED
 from evalpipe.store import files as files_module
 from evalpipe.store.landing import LANDED_ONLY, Landing, StagedBatch, group_stems, stage_chunk
 from evalpipe.store.manifest import LAYOUT, digest_of
@@ -54,6 +55,7 @@ def _land(
     told = {"copy": pl.lit(0, pl.Int32()), "said_digest": pl.lit(None, pl.String())}
     told["extraction"] = pl.lit(None, pl.String())
     told["first_step_at"] = pl.lit(None, pl.Datetime("us", "UTC"))
+    told |= {name: pl.lit(None, dtype) for name, dtype in LOGGED.items()}
     for table in ("sessions", "steps", "quarantine", "files", "vectors"):
         rows = {"sessions": sessions, "files": ledgers}.get(table, [])
         frame = render.frame(TABLES[f"raw.{table}"], [row for row, _ in rows])

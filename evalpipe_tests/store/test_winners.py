@@ -59,6 +59,9 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 True,
                 None,
                 None,
+                None,
+                None,
+                None,
             )
             for s, n, file in held
         ],

@@ -61,6 +61,9 @@ def attempt_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             "assisted": rates.assisted,
             "non_completion": rates.non_completion,
             "invalid_rate": rates.invalid_rate,
+            "passed_of_all": (counts["autonomous_success"] + counts["assisted_success"]) / rates.n_all
+            if rates.n_all
+            else float("nan"),
             "status": "ok" if rates.n_eval else "unavailable",
             "reasons": [] if rates.n_eval else ["no_outcome"],
         }

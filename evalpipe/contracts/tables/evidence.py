@@ -1,5 +1,5 @@
 """Contracts of what stands beside an estimate in layer 4: other estimators, what could overturn a
-number, waiting times, nights, movement, attempts and tasks that two versions share.
+number, waiting times, nights, movement, attempts, tasks that two versions share, signals corrected by reviews.
 
 None of these tables ranks a version or decides a gate: ``analysis.net_improvement`` does.
 """
@@ -159,6 +159,7 @@ ATTEMPTS = Table(
         Column("assisted", F64, "n_assisted / n_eval.", low=0.0, high=1.0),
         Column("non_completion", F64, "(n_failure + n_timeout) / n_eval.", low=0.0, high=1.0),
         Column("invalid_rate", F64, "n_invalid / n_all.", low=0.0, high=1.0),
+        Column("passed_of_all", F64, "(n_autonomous + n_assisted) / n_all: what is not known as a failure, as benchmarks publish pass@1.", low=0.0, high=1.0),
         Column("t_all", I64, "Tasks of controlled task sets; 0 without.", nullable=False, low=0),
         Column("first_attempt", F64, "Share of tasks whose first trial succeeded.", low=0.0, high=1.0),
         Column("eventual", F64, "Share of tasks that succeeded in some trial; null where trials are repeats, not retries.", low=0.0, high=1.0),
@@ -187,4 +188,84 @@ PAIRED_TASKS = Table(
     ),
 )  # fmt: skip
 
-TABLES = (ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS)
+CORRECTED_RATES = Table(
+    layer="analysis",
+    name="corrected_rates",
+    grain="one row a signal and version",
+    meaning="How often a signal occurs by version, as counted and corrected for the detector's errors by reviews.",
+    sort=("as_of", "window_name", "measurement", "signal", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("signal", S, "Signal, or negative or positive for all signals of that polarity.", nullable=False, key=True),
+        _VERSION,
+        Column("unit", S, "What a rate is a share of: a person's turns after the first, or calls of tools.", nullable=False, values=("turn", "call")),
+        Column("n_sessions", I64, "Settled sessions.", nullable=False, low=0),
+        Column("n_units", F64, "Turns or calls in them.", nullable=False, low=0.0),
+        Column("n_fired", I64, "Those with the signal.", nullable=False, low=0),
+        Column("n_reviewed", I64, "Those that were reviewed under the detector in force.", nullable=False, low=0),
+        Column("raw_rate", F64, "n_fired / n_units.", low=0.0, high=1.0),
+        Column("rate", F64, "Share that has the signal by people's judgement.", low=0.0, high=1.0),
+        Column("rate_lo", F64, "Lower end of its 95 % interval, clustered by user.", low=0.0, high=1.0),
+        Column("rate_hi", F64, "Upper end.", low=0.0, high=1.0),
+        Column("method", S, "ppi: by labels of this version; rogan_gladen: by error rates of all versions together; null without a rate.", values=("ppi", "rogan_gladen")),
+        Column("raw_shift", F64, "raw_rate less its plain average over the versions that have a rate."),
+        Column("shift", F64, "rate less its plain average over the same versions."),
+        Column("shift_lo", F64, "Lower end of its 95 % interval."),
+        Column("shift_hi", F64, "Upper end."),
+        Column("error_rate_gap", F64, "Difference in error rates between versions that could explain raw_shift.", low=0.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+BRIDGES = Table(
+    layer="analysis",
+    name="bridges",
+    grain="one row a version, where another measurement scored the same sessions",
+    meaning="What a change of criteria did to the headline metric: the same sessions under the old measurement and this one.",
+    sort=("as_of", "window_name", "measurement", "old_measurement", "metric", "version"),
+    columns=(
+        *stamp_columns(),
+        Column("old_measurement", S, "Measurement that this one is compared with.", nullable=False, key=True),
+        _METRIC,
+        _VERSION,
+        Column("n_sessions", I64, "Settled sessions of the version whose outcome both know.", nullable=False, low=0),
+        Column("n_users", I64, "Users of all versions in the overlap.", nullable=False, low=0),
+        Column("old_level", F64, "Mean over common traffic under the old measurement."),
+        Column("new_level", F64, "Under this one."),
+        Column("shift", F64, "new_level less old_level."),
+        Column("shift_lo", F64, "Lower end of its 95 % interval, paired by user."),
+        Column("shift_hi", F64, "Upper end."),
+        Column("mean_shift", F64, "Plain mean of shift over versions: what a chained series moves by."),
+        Column("mean_shift_se", F64, "Its standard error.", low=0.0),
+        Column("apart", F64, "shift less mean_shift."),
+        Column("apart_lo", F64, "Lower end of an interval that holds for all versions at once."),
+        Column("apart_hi", F64, "Upper end."),
+        Column("is_chained", B, "Whether series may be joined: every version was moved alike, to within half a point.", nullable=False),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+RECOVERY_CURVES = Table(
+    layer="analysis",
+    name="recovery_curves",
+    grain="one row a version and number of answers",
+    meaning="Share of correction episodes back on track within k answers; episodes that nobody judged to the end are censored.",
+    sort=("as_of", "window_name", "measurement", "version", "k"),
+    columns=(
+        *stamp_columns(),
+        _VERSION,
+        Column("k", I64, "Answers after the correction whose reception was seen.", nullable=False, key=True, low=1),
+        Column("n_episodes", I64, "Correction episodes of the version.", nullable=False, low=1),
+        Column("n_at_risk", I64, "Episodes that were still open, and watched, at the k-th answer.", nullable=False, low=0),
+        Column("n_recovered", I64, "Those that were back on track with it.", nullable=False, low=0),
+        Column("recovered", F64, "Share back on track within k answers (Kaplan and Meier, 1958).", nullable=False, low=0.0, high=1.0),
+        Column("recovered_lo", F64, "Lower end of its 95 % interval, episodes taken as independent.", low=0.0, high=1.0),
+        Column("recovered_hi", F64, "Upper end.", low=0.0, high=1.0),
+        *_STATUS,
+    ),
+)  # fmt: skip
+
+TABLES = (
+    ESTIMATORS, SENSITIVITY, DURATIONS, NIGHTS, MOVEMENT, ATTEMPTS, PAIRED_TASKS, CORRECTED_RATES, BRIDGES,
+    RECOVERY_CURVES,
+)  # fmt: skip

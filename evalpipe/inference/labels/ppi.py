@@ -8,7 +8,7 @@ over versions cancels out of every comparison of them, so it corrects nothing: o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import special
@@ -29,6 +29,9 @@ class Rectified:
         weight: Weight of the signal, lambda in [0, 1] unless it was given.
         raw_weight: The tuned weight before it was clipped.
         status: ``ok`` or ``unavailable``. reason: ``labels``.
+        users, influence: Codes of the users, sorted, and what each moves the estimate by, (G,); of
+            sessions where no users were given. Their sum of squares is the variance, and sums of
+            products with another version's are the covariance.
     """
 
     estimate: float
@@ -39,6 +42,8 @@ class Rectified:
     raw_weight: float
     status: str = "ok"
     reason: str = ""
+    users: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    influence: Floats = field(default_factory=lambda: np.zeros(0))
 
     def p_value(self, null: float) -> float:
         """Two-sided normal p-value of a mean of ``null``; NaN without a positive standard error."""
@@ -72,18 +77,23 @@ def rectified_mean(
     *,
     weight: float | None = None,
     users: tuple[Ints, Ints] | None = None,
+    label_weight: Floats | None = None,
+    size: Floats | None = None,
     alpha: float = 0.05,
     min_labels: int = MIN_LABELS,
 ) -> Rectified:
     """Prediction-powered mean of one version (Angelopoulos and others, 2023; Fisch and others, 2024).
 
     Args:
-        labels: (n,) human judgements Y. signal: (n,) the signal f of the same sessions.
-        unlabelled: (N,) the signal of sessions without a label.
+        labels: (n,) human judgements Y. signal: (n,) the signal f of the same units.
+        unlabelled: (N,) the signal of units without a label; with ``size`` its sum over a group of them.
         weight: Weight of the signal; ``None`` tunes it and clips it to [0, 1]; 1 is plain
             prediction-powered inference, 0 the labels alone.
-        users: User codes of the labelled and of the unlabelled sessions, (n,) and (N,), so that
-            sessions of one user count as one; None for independent sessions.
+        users: User codes of the labelled and of the unlabelled, (n,) and (N,), so that units of one
+            user count as one; None for independent units.
+        label_weight: (n,) inverse probabilities of having been labelled, where they are unequal. A
+            tuned weight is then the one of the least variance under them.
+        size: (N,) units in each group, such as turns of a session; 1 by default.
         alpha: Error rate of the normal interval.
         min_labels: Labels below which the answer is ``unavailable``.
 
@@ -94,27 +104,48 @@ def rectified_mean(
         ValueError: Lengths differ, or a value is NaN or infinite.
     """
     y, f, u = (np.asarray(values, dtype=np.float64) for values in (labels, signal, unlabelled))
-    if y.shape != f.shape:
-        raise ValueError(f"labels have shape {y.shape}, their signal {f.shape}")
-    if not all(np.isfinite(values).all() for values in (y, f, u)):
+    v = np.ones(len(y)) if label_weight is None else np.asarray(label_weight, dtype=np.float64)
+    m = np.ones(len(u)) if size is None else np.asarray(size, dtype=np.float64)
+    if y.shape != f.shape or y.shape != v.shape:
+        raise ValueError(f"labels have shape {y.shape}, their signal {f.shape}, their weights {v.shape}")
+    if u.shape != m.shape:
+        raise ValueError(f"signals have shape {u.shape}, the sizes of their groups {m.shape}")
+    if not all(np.isfinite(values).all() for values in (y, f, u, v, m)):
         raise ValueError("labels and signals must be finite")
-    raw = tuned_weight(y, f, u)
-    if len(y) < max(min_labels, 1) or len(u) == 0:
+    is_plain = label_weight is None and size is None
+    raw = tuned_weight(y, f, u) if is_plain else math.nan
+    if len(y) < max(min_labels, 1) or len(u) == 0 or not (m.sum() > 0 and v.sum() > 0):
         nan = math.nan
         return Rectified(nan, nan, nan, nan, nan, raw, "unavailable", "labels")
+    mean_y, mean_f = (float((v * values).sum() / v.sum()) for values in (y, f))
+    mean_u = float(u.sum() / m.sum())
+    # What each user moves the mean label, the mean signal beside it, and the mean signal of all by.
+    parts = [v * (y - mean_y) / v.sum(), v * (f - mean_f) / v.sum(), (u - mean_u * m) / m.sum()]
+    who, (by_label, by_signal, by_all) = _by_user(parts, users)
+    if not is_plain:
+        raw = _least_variance_weight(by_label, by_all - by_signal)
     tuned = 0.0 if math.isnan(raw) else min(max(raw, 0.0), 1.0)
     lam = tuned if weight is None else weight
-    estimate = lam * float(u.mean()) + float((y - lam * f).mean())
-    variance = _variance(y - lam * f, lam * u, users)
-    half = float(special.ndtri(1.0 - alpha / 2.0)) * math.sqrt(variance)
-    return Rectified(estimate, math.sqrt(variance), estimate - half, estimate + half, lam, raw)
+    influence = by_label + lam * (by_all - by_signal)
+    estimate, se = lam * mean_u + mean_y - lam * mean_f, math.sqrt(float((influence**2).sum()))
+    half = float(special.ndtri(1.0 - alpha / 2.0)) * se
+    return Rectified(estimate, se, estimate - half, estimate + half, lam, raw, users=who, influence=influence)
 
 
-def _variance(rectifier: Floats, predicted: Floats, users: tuple[Ints, Ints] | None) -> float:
-    """Variance of mean(predicted) + mean(rectifier); sums by user where users are known."""
-    left, right = (rectifier - rectifier.mean()) / len(rectifier), (predicted - predicted.mean()) / len(predicted)
+def _least_variance_weight(fixed: Floats, moved: Floats) -> float:
+    """The lambda that makes the sum of squares of fixed + lambda moved smallest; NaN where nothing moves."""
+    square = float((moved**2).sum())
+    return -float((fixed * moved).sum()) / square if square > 0 else math.nan
+
+
+def _by_user(parts: list[Floats], users: tuple[Ints, Ints] | None) -> tuple[Ints, list[Floats]]:
+    """Users, and sums by them of two parts of the labelled and one of the unlabelled.
+
+    A user may have units in both: their influence adds up before it is squared.
+    """
+    n, size = len(parts[0]), len(parts[2])
     if users is None:
-        return float((left**2).sum() + (right**2).sum())
-    # A user may have sessions in both parts: their influence adds up before it is squared.
-    _, code = np.unique(np.concatenate(users), return_inverse=True)
-    return float((tally(code, np.concatenate((left, right)), int(code.max()) + 1) ** 2).sum())
+        users = (np.arange(n), np.arange(n, n + size))
+    who, code = np.unique(np.concatenate(users), return_inverse=True)
+    codes = (code[:n], code[:n], code[n:])
+    return who, [tally(one, part, len(who)) for one, part in zip(codes, parts, strict=True)]

@@ -21,12 +21,12 @@ from evalpipe.steps.analysis import (
     AS_OF_DAYS_BACK,
     latest,
     make_analysis,
-    make_scorecard,
     stale_as_of_days,
     tables_of,
     trailing_name,
 )
 from evalpipe.steps.context import Context
+from evalpipe.steps.decisions import make_scorecard
 from evalpipe.steps.slices import StepResult
 from evalpipe.store.manifest import STEP_TABLES, Manifest
 

@@ -29,6 +29,7 @@ from evalpipe.sources.readers.base import (
     row_reader,
 )
 from evalpipe.sources.readers.chat_rows import tool_names
+from evalpipe.sources.readers.harbor import trial_name
 from evalpipe.sources.readers.openai_messages import version_of
 from evalpipe.sources.readers.usage import put_usage
 from evalpipe.sources.session import (
@@ -83,6 +84,10 @@ class AtifParser(RowParser):
         session.agent_release = text_or_none(agent.get("version"))
         session.model = text_or_none(agent.get("model_name"))
         session.tools = tool_names(agent.get("tool_definitions"))
+        above = self.context.above
+        if self.context.stem == "trajectory" and above[-1:] == ("agent",):
+            # Harbor keeps it below the folder of the trial, beside the trajectories of summaries.
+            session.trial_name = trial_name(above[-2] if len(above) > 1 else None)
         starter = _parent(record, agent)
         parent = starter or run
         session.parent_session_id = f"{SOURCE}:{parent}" if parent else None

@@ -12,6 +12,8 @@ or beside the agent has no success, and ends in error.
 
 from __future__ import annotations
 
+import re
+
 from evalpipe.sources.readers.agent_text import calls_in, exit_code_in
 from evalpipe.sources.readers.base import (
     BAD_FIELD,
@@ -44,6 +46,8 @@ TRACES, TRIALS = "harbor_traces", "harbor_trials"
 
 #: Exceptions by which the agent used up its time; every other one is Harbor's or the environment's.
 _TIMEOUTS = frozenset({"AgentTimeoutError", "TimeoutError"})
+#: How Harbor names a trial: its task, and letters made at random.
+_TRIAL_NAME = re.compile(r"__[0-9A-Za-z]{7}$")
 _AGENT_ERRORS = frozenset({"NonZeroAgentExitCodeError", "ContextLengthExceededError", "OutputLengthExceededError"})
 
 
@@ -115,6 +119,7 @@ class TrialsParser(RowParser):
         session.model = _named(model.get("name"), model.get("provider"))
         session.agent_release, session.harness = text_or_none(info.get("version")), "harbor"
         session.task_id = text_or_none(record.get("task_name"))
+        session.trial_name = trial_name(record.get("trial_name"))
         session.scenario = text_or_none(record.get("source"))
         spent = _object(record.get("agent_result"))
         total, cached = count(spent.get("n_input_tokens")), count(spent.get("n_cache_tokens"))
@@ -153,6 +158,11 @@ def _outcome(session: Session, result: object) -> None:
 
 def _trial_id(record: Record) -> str:
     return text_or_none(record.get("id")) or digest_of([record.get("trial_name"), record.get("started_at")])
+
+
+def trial_name(name: object) -> str | None:
+    """A name that Harbor gave a trial, if it is one that no other trial has."""
+    return name if type(name) is str and _TRIAL_NAME.search(name) else None
 
 
 def _named(model: object, provider: object) -> str | None:

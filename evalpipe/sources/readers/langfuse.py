@@ -100,14 +100,17 @@ class LangfuseParser(SpanParser):
         """Put each trace above its observations, wherever in the file they stood."""
         for trace_id, spans in self.traces.items():
             root = spans.get(f"trace:{trace_id}")
-            below = [span for span in spans.values() if span.parent_id is None and span is not root]
             if root is None or len(spans) == 1:
                 continue
+            # Those that stand below it already were put there in a part of the trace.
+            below = [span for span in spans.values() if span.parent_id in (None, root.span_id) and span is not root]
             root.kind = "chain"
             for span in below:
                 span.parent_id = root.span_id
             if len(below) == 1:
                 root.end, root.is_error, root.error_text = below[0].end, below[0].is_error, below[0].error_text
+            else:
+                root.end = root.is_error = root.error_text = None
 
 
 def _snake(value: Record) -> Record:
@@ -281,7 +284,7 @@ def _recognise(record: Record) -> bool:
 
 
 _LINES, _ITEMS, _WHOLE = json_readers(
-    Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=LangfuseParser)
+    Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, parser=LangfuseParser)
 )
 
 #: Pages of the interface hold ``data``, a downloaded session ``traces``.

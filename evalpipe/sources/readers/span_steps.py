@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT = re.compile(r"time[d_ ]?-?\s?out|deadline.?exceeded", re.I)
 _SCENARIO, _TASK, _TRIAL = ("scenario", "domain"), ("task_id", "task"), ("trial", "repetition")
+#: Metadata that is read; all else that a trace holds is not.
+FACTS = (*_SCENARIO, *_TASK, *_TRIAL)
 
 
 def build(session: Session, spans: list[Span]) -> None:

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any
 
+from evalpipe.contracts.ids import is_long_id
 from evalpipe.sources.readers.base import FileContext, Record
 from evalpipe.sources.readers.chat import Message
 from evalpipe.sources.readers.gathering import GatheringParser
 from evalpipe.sources.readers.ratings import Rating
 from evalpipe.sources.readers.span_steps import build
-from evalpipe.sources.session import Session
+from evalpipe.sources.readers.span_text import from_text, marks, to_text
+from evalpipe.sources.session import Session, TraceText
 from evalpipe.sources.spool import Spool
 
 #: Kinds of spans. Only the first four make a trace a session; the others give structure.
@@ -89,6 +91,9 @@ class Span:
 
 
 _values = attrgetter(*(item.name for item in fields(Span)))
+#: What no version of a span leaves out, and what one may.
+_CERTAIN = frozenset({"span_id", "trace_id", "kind", "records", "place"})
+_OPTIONAL = tuple(item.name for item in fields(Span) if item.name not in _CERTAIN)
 
 
 class SpanParser(GatheringParser):
@@ -198,14 +203,35 @@ class SpanParser(GatheringParser):
                 self.gathered.put(session_id, (place, members))
 
     def name_of(self, key: str) -> str:
-        """The id of a session; where the file is a part of it, that part's own."""
-        return f"{key}/{self._part}" if self._part not in ("", key) else key
+        """The id of a session; a short one gets that of the trace, where the file holds a single one."""
+        return key if self._part in ("", key) or is_long_id(key) else f"{key}/{self._part}"
 
     def assemble(self, session: Session, items: list[tuple[int, list[Span]]]) -> None:
         """Turn the spans of a session into steps."""
         spans = [span for _, members in sorted(items, key=_first_place) for span in members]
         session.n_records = len({number for span in spans for number in span.records})
+        session.trace = TraceText(to_text(spans), sorted({span.trace_id for span in spans}), *marks(spans))
         build(session, spans)
+
+    def join(self, session: Session, parts: Iterable[str]) -> None:
+        """Make a session of the spans of all its parts.
+
+        Of two versions of a span the one that ended counts, else that of the later part; what it leaves
+        out is taken from the other.
+
+        Args:
+            session: Gets rows and all fields that spans tell.
+            parts: What :func:`~evalpipe.sources.readers.span_text.to_text` made of each, in order of time.
+        """
+        for text in parts:
+            for span in from_text(text, Span):
+                known = self.traces.get(span.trace_id, {}).get(span.span_id)
+                if known is not None:
+                    _complete(known, span)
+                self.add(span)
+        self.settle()
+        build(session, [span for spans in self.traces.values() for span in spans.values()])
+        session.n_messages = len(session.rows)
 
     def forget(self) -> None:
         """Let go of all spans."""
@@ -213,6 +239,16 @@ class SpanParser(GatheringParser):
         self.traces, self._pool = {}, {}
         for _ in self.beside():
             pass
+
+
+def _complete(known: Span, later: Span) -> None:
+    """Tell each of two versions of a span what only the other says: one may be the begin, the other the end."""
+    for name in _OPTIONAL:
+        one, other = getattr(known, name), getattr(later, name)
+        if not one and one is not False and one != 0:
+            setattr(known, name, other)
+        elif not other and other is not False and other != 0:
+            setattr(later, name, one)
 
 
 def _place(span: Span) -> int:

@@ -1,0 +1,125 @@
+"""Rows of ``analysis.corrected_rates``: signals by version, corrected for the detectors' errors by reviews.
+
+Belongs here: which units and labels belong to a version. Does not belong here: corrections
+(``inference/labels``), what reviewers said (``review``). Rates are of each version's own work; none
+of them ranks or decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+import numpy as np
+import polars as pl
+
+from evalpipe.analysis.evidence.headline import stamped
+from evalpipe.analysis.population import Population, encode
+from evalpipe.analysis.stamp import Stamp
+from evalpipe.contracts.tables.evidence import CORRECTED_RATES
+from evalpipe.criteria.model import Criteria
+from evalpipe.inference.labels.corrected import Fired, Labels, corrected_rates
+
+#: Signals that fired, one row a session and signal.
+COUNTS = pl.Schema({"session_id": pl.String, "signal": pl.String, "unit": pl.String, "n": pl.Int64})
+#: Reviewed units, one row a unit and signal that it could have had.
+REVIEWED = pl.Schema({
+    "session_id": pl.String, "signal": pl.String, "unit": pl.String, "is_emitted": pl.Boolean, "truth": pl.Float64,
+    "inclusion_prob": pl.Float64,
+})  # fmt: skip
+
+
+def corrected(
+    outcomes: pl.DataFrame,
+    counts: pl.DataFrame,
+    reviewed: pl.DataFrame,
+    criteria: Criteria,
+    *,
+    as_of: date,
+    window: str,
+    window_start: date,
+    window_end: date,
+) -> pl.DataFrame:
+    """Rows of ``analysis.corrected_rates``.
+
+    Args:
+        outcomes: Rows of ``signals.session_outcomes``.
+        counts: Rows of :data:`COUNTS`; a session without one had none of the signal.
+        reviewed: Rows of :data:`REVIEWED`.
+        criteria: Versions and the level of intervals.
+        as_of: Day the window belongs to.
+        window: Name of the window.
+        window_start, window_end: Its first and last day, both inclusive.
+
+    Returns:
+        One row a version and signal that fired, or that a reviewer saw; none without sessions.
+    """
+    inside = outcomes.filter(pl.col("is_settled") & pl.col("day").is_between(window_start, window_end))
+    stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
+    return stamped(CORRECTED_RATES, stamp, _rows(population, counts, reviewed, criteria.estimand.alpha))
+
+
+def _rows(
+    population: Population, counts: pl.DataFrame, reviewed: pl.DataFrame, alpha: float
+) -> Iterator[Mapping[str, object]]:
+    k = len(population.versions)
+    codes = population.sessions.select(
+        "session_id",
+        version=pl.Series(population.version, dtype=pl.Int64),
+        user=pl.Series(population.cluster, dtype=pl.Int64),
+        # The first turn asks; what people say of an answer comes after it.
+        turn=(pl.col("n_human_turns") - 1).clip(0).cast(pl.Float64),
+        call=pl.col("n_tool_calls").cast(pl.Float64),
+    )
+    counts = counts.join(codes.select("session_id"), on="session_id", how="semi")
+    reviewed = reviewed.join(codes, on="session_id", how="inner", maintain_order="left")
+    seen = reviewed.filter((pl.col("truth") > 0) | pl.col("is_emitted"))
+    signals = pl.concat([counts.select("signal", "unit"), seen.select("signal", "unit")]).unique().sort("signal")
+    n_sessions = np.bincount(population.version, minlength=k)
+    for signal, unit in signals.iter_rows():
+        mine = counts.filter(signal=signal).select("session_id", "n")
+        units = codes.join(mine, on="session_id", how="left", maintain_order="left")
+        fired = units["n"].fill_null(0).cast(pl.Float64).to_numpy()
+        # A stop is a message of a person and no call; still it interrupts one.
+        size = np.maximum(units[unit].to_numpy(), fired)
+        found = corrected_rates(
+            Fired(fired, size, units["version"].to_numpy(), units["user"].to_numpy()),
+            _labels(reviewed.filter(signal=signal)),
+            k,
+            alpha,
+        )
+        n_units = np.bincount(population.version, size, k)
+        n_fired = np.bincount(population.version, fired, k)
+        for one, version in enumerate(population.versions):
+            yield {
+                "signal": signal,
+                "version": version,
+                "unit": unit,
+                "n_sessions": int(n_sessions[one]),
+                "n_units": n_units[one],
+                "n_fired": int(n_fired[one]),
+                "n_reviewed": int(found.n_labels[one]),
+                "raw_rate": found.rate[one],
+                "rate": found.estimate[one],
+                "rate_lo": found.lo[one],
+                "rate_hi": found.hi[one],
+                "method": found.method[one] or None,
+                "raw_shift": found.raw_shift[one],
+                "shift": found.shift[one],
+                "shift_lo": found.shift_lo[one],
+                "shift_hi": found.shift_hi[one],
+                "error_rate_gap": found.error_rate_gap[one],
+                "status": found.status[one],
+                "reasons": found.reasons[one],
+            }
+
+
+def _labels(reviewed: pl.DataFrame) -> Labels:
+    return Labels(
+        truth=reviewed["truth"].to_numpy(),
+        fired=reviewed["is_emitted"].to_numpy(),
+        weight=1.0 / reviewed["inclusion_prob"].to_numpy(),
+        version=reviewed["version"].to_numpy(),
+        user=reviewed["user"].to_numpy(),
+    )

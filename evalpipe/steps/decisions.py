@@ -1,0 +1,81 @@
+"""What is decided on an analysis: gates, and the scorecard of a release.
+
+Belongs here: reading the newest analysis, refusing one that later sessions have overtaken, committing
+what follows from it. Does not belong here: the rules (``analysis``), and making analyses
+(``steps/analysis``).
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from evalpipe import analysis
+from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.steps.analysis import latest, require_current, tables_of
+from evalpipe.steps.context import Context
+from evalpipe.store.lake import stage_part
+from evalpipe.store.manifest import Manifest, SliceKey, digest_of
+
+
+def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: str) -> pl.DataFrame:
+    """Decide the gates of the criteria on one analysis, and append the decision.
+
+    Args:
+        context: The open home.
+        manifest: Analysis to decide on.
+        candidate: Version that may ship.
+        baseline: Version that it is compared with.
+
+    Returns:
+        ``analysis.gates`` rows of this decision.
+
+    Raises:
+        EvalpipeError: ``STALE_RESULT`` where later sessions have overtaken the analysis.
+    """
+    require_current(context, manifest)
+    earlier = [
+        pl.read_parquet(path, columns=list(analysis.DECIDED)) for path in context.lake.appended("analysis.gates")
+    ]
+    before = pl.concat(earlier) if earlier else None
+    tables = tables_of(context, manifest)
+    decided = analysis.decide_gates(tables, context.criteria, candidate, baseline, decided=before)
+    context.lake.append("analysis.gates", decided)
+    return decided
+
+
+def make_scorecard(context: Context, version: str) -> Manifest:
+    """Make the scorecard of one version from the newest analysis.
+
+    Args:
+        context: The open home.
+        version: Label of the version.
+
+    Raises:
+        EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label,
+            ``STALE_RESULT`` where later sessions have overtaken the analysis.
+    """
+    source = latest(context)
+    if source is None:
+        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
+    require_current(context, source)
+    card = analysis.scorecard(tables_of(context, source), version)
+    key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
+    code_version = context.versions.code["scorecard"]
+    inputs = {"analysis": source.content}
+    old = context.lake.manifest(key)
+    is_whole = old is not None and context.lake.damage(old) is None
+    if old is not None and is_whole and old.code_version == code_version and dict(old.inputs) == inputs:
+        return old
+    staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
+    return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})
+
+
+def slug(version: str) -> str:
+    """A version label as a file name and partition key: letters, digits, dot, dash, underscore.
+
+    Labels that differ only in other characters stay apart by a digest.
+    """
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", version).strip("_")[:80]
+    return plain if plain == version else f"{plain}.{digest_of(version)[:6]}"
