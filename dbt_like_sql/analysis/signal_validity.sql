@@ -36,7 +36,7 @@ WITH judged AS (
     o.n_human_turns > 0 AS is_spoken,
     o.n_tool_calls > 0 AS is_called,
     CASE WHEN o.task_id IS NOT NULL THEN 'task' WHEN o.user_id IS NOT NULL THEN 'user' ELSE 'session' END AS cluster_kind,
-    coalesce(o.task_id, o.user_id, o.session_id) AS cluster_id
+    coalesce(o.task_id, o.user_id) AS cluster_id
   FROM signals.session_outcomes AS o
   INNER JOIN signals.session_features AS f
     ON f.session_id = o.session_id
@@ -67,22 +67,21 @@ seen AS (
     ON w.session_id = j.session_id
 ),
 
-cells AS (
+paired AS (
   SELECT
     j.measurement,
     j.extractor_version,
     j.source,
     j.agent,
-    CASE WHEN grouping(j.model) = 0 THEN 'model' ELSE 'agent' END AS scope,
     j.model,
     s.family,
     s.signal,
     j.cluster_kind,
     j.cluster_id,
-    count(*) AS n,
-    count(*) FILTER (coalesce(w.is_with, FALSE)) AS n1,
-    sum(j.success) AS y,
-    coalesce(sum(j.success) FILTER (coalesce(w.is_with, FALSE)), 0) AS y1
+    j.success,
+    CAST(coalesce(w.is_with, FALSE) AS BIGINT) AS shows,
+    -- Sessions that are clusters of their own differ in these two alone, and are kept as counts.
+    CASE WHEN j.cluster_kind = 'session' THEN 2 * j.success + CAST(coalesce(w.is_with, FALSE) AS BIGINT) END AS alone
   FROM judged AS j
   INNER JOIN seen AS s
     ON s.measurement = j.measurement AND s.source = j.source AND s.agent = j.agent
@@ -95,10 +94,33 @@ cells AS (
       WHEN s.signal LIKE 'explicit_feedback.%' OR s.signal IN ('interrupt', 'rollback') THEN TRUE
       ELSE j.is_called
     END
+),
+
+cells AS (
+  SELECT
+    p.measurement,
+    p.extractor_version,
+    p.source,
+    p.agent,
+    CASE WHEN grouping(p.model) = 0 THEN 'model' ELSE 'agent' END AS scope,
+    p.model,
+    p.family,
+    p.signal,
+    p.cluster_kind,
+    p.cluster_id,
+    CASE WHEN p.cluster_kind = 'session' THEN count(*) ELSE 1 END AS n_clusters,
+    count(*) AS n,
+    sum(p.shows) AS n1,
+    sum(p.success) AS y,
+    sum(p.success * p.shows) AS y1
+  FROM paired AS p
   GROUP BY
     GROUPING SETS (
-      (j.measurement, j.extractor_version, j.source, j.agent, s.family, s.signal, j.cluster_kind, j.cluster_id),
-      (j.measurement, j.extractor_version, j.source, j.agent, j.model, s.family, s.signal, j.cluster_kind, j.cluster_id)
+      (p.measurement, p.extractor_version, p.source, p.agent, p.family, p.signal, p.cluster_kind, p.cluster_id, p.alone),
+      (
+        p.measurement, p.extractor_version, p.source, p.agent, p.model, p.family, p.signal, p.cluster_kind, p.cluster_id,
+        p.alone
+      )
     )
 ),
 
@@ -116,9 +138,9 @@ totals AS (
     CAST(sum(c.n) AS DOUBLE) AS n,
     CAST(sum(c.n1) AS DOUBLE) AS n1,
     sum(c.y) AS y,
-    count(*) AS n_clusters,
-    count(*) FILTER (c.n1 > 0) AS n_clusters_with,
-    count(*) FILTER (c.n1 < c.n) AS n_clusters_without,
+    CAST(sum(c.n_clusters) AS BIGINT) AS n_clusters,
+    CAST(coalesce(sum(c.n_clusters) FILTER (c.n1 > 0), 0) AS BIGINT) AS n_clusters_with,
+    CAST(coalesce(sum(c.n_clusters) FILTER (c.n1 < c.n), 0) AS BIGINT) AS n_clusters_without,
     sum(c.y1) / nullif(sum(c.n1), 0) AS p1,
     (sum(c.y) - sum(c.y1)) / nullif(sum(c.n) - sum(c.n1), 0) AS p0
   FROM cells AS c
@@ -141,7 +163,7 @@ scores AS (
         (1 - t.n1 / t.n) * (c.y1 - c.n1 * coalesce(t.p1, 0))
         - t.n1 / t.n * (c.y - c.y1 - (c.n - c.n1) * coalesce(t.p0, 0)),
         2
-      )
+      ) / c.n_clusters
     ) AS squares
   FROM totals AS t
   INNER JOIN cells AS c

@@ -122,5 +122,8 @@ def test_words_and_work_are_crossed(house: Warehouse) -> None:
 
 
 def test_outcomes_are_crossed_with_signals_of_their_own_extraction(house: Warehouse) -> None:
-    assert house.query("SELECT DISTINCT measurement FROM signals.session_outcomes ORDER BY 1").rows() == [("m0",), ("m1",)]
+    assert house.query("SELECT DISTINCT measurement FROM signals.session_outcomes ORDER BY 1").rows() == [
+        ("m0",),
+        ("m1",),
+    ]
     assert ask(house, "measurement", "signal_cross_check") == [("m1",)]

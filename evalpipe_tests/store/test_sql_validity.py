@@ -58,6 +58,10 @@ def _made() -> dict[str, list[Mapping[str, Any]]]:
     derived: list[Mapping[str, Any]] = [
         {"session_id": f"o{i}", "signal": "recovery", "value": float(i > 1), "value_high": 1.0, "inputs": ["x"]} for i in range(4)
     ]  # fmt: skip
+    # One without tasks or users, whose sessions stand alone.
+    for i, (success, is_with) in enumerate(step for pair in PAIRS for step in pair):
+        outcomes.append(_outcome(f"p{i}", float(success), agent="plain"))
+        hard += [{"session_id": f"p{i}", "signal": "interrupt"}] * is_with
     # And one that always fails.
     outcomes += [_outcome(f"z{i}", 0.0, agent="lost", user_id=f"u{i // 2}") for i in range(12)]
     hard += [{"session_id": f"z{i}", "signal": "command_error"} for i in range(6)]
@@ -122,6 +126,14 @@ def test_interval_is_that_of_a_clustered_regression(house: Warehouse) -> None:
     reach = stats.t.ppf(0.975, 4) * error
     assert hi - slope == pytest.approx(reach, rel=3e-3)
     assert slope - reach < -1.0 == lo
+
+
+def test_sessions_without_task_or_user_stand_alone(house: Warehouse) -> None:
+    rows = [(y, x, i) for i, (y, x) in enumerate(step for pair in PAIRS for step in pair)]
+    columns = "se, clustered_by, n_clusters_with, n_clusters_without"
+    ((se, *others),) = ask(house, columns, "agent = 'plain' AND scope = 'agent'")
+    assert se == pytest.approx(_by_algebra(rows)[1])
+    assert others == ["session", 9, 7]
 
 
 def test_phi_is_the_correlation(house: Warehouse) -> None:
