@@ -1,14 +1,14 @@
--- description: Versions whose nights carry an alarm on a loss, newest as-of day of each window and measurement.
+-- description: Versions that lost within the window, in the newest as-of day of each window and measurement. Each window begins anew with a baseline of its first days, so alarms of successive days are not alarms of one watch.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
 -- column window_name: Window.
 -- column measurement: Hash of extraction, outcomes and estimand.
 -- column metric: Metric.
 -- column version: Agent version.
--- column first_night: First period at which the evidence reached the alarm.
--- column strongest: Largest evidence of the window; an alarm at 500.
+-- column first_night: First period of this window at which the evidence reached the alarm.
+-- column strongest: Largest evidence within this window; an alarm at 500.
 -- column so_far: Net improvement over the whole window.
--- column so_far_lo: Lower end of an interval that holds at all nights at once.
+-- column so_far_lo: Lower end of an interval that holds at all nights of this window at once.
 -- column so_far_hi: Upper end.
 SELECT
   n.as_of,

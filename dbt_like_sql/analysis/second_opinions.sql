@@ -11,7 +11,7 @@
 -- column lo: Lower end of its interval, where it has one.
 -- column hi: Upper end.
 -- column net_improvement: What the default estimator says.
--- column is_other_sign: Whether the two disagree on the sign; null where either has no number.
+-- column is_other_sign: Whether the two have opposite signs; null where they are measured against different references, or either has no number.
 -- column status: ok, suspect, inconclusive or unavailable.
 SELECT
   e.as_of,
@@ -25,7 +25,7 @@ SELECT
   e.lo,
   e.hi,
   n.estimate AS net_improvement,
-  sign(e.estimate) = -sign(n.estimate) AS is_other_sign,
+  CASE WHEN e.reference = n.reference THEN sign(e.estimate) * sign(n.estimate) < 0 END AS is_other_sign,
   e.status
 FROM (
   SELECT * FROM analysis.estimators AS a

@@ -15,14 +15,15 @@ from datetime import date
 import numpy as np
 import polars as pl
 
-from evalpipe.analysis.design import examine
+from evalpipe.analysis.design import Examined, examine
 from evalpipe.analysis.ledger import ledger_checks
 from evalpipe.analysis.population import Population, encode, mergeable_parents
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import ABLATION
 from evalpipe.criteria.model import Criteria
-from evalpipe.inference import Comparison, Options, Sample, compare, kendall_tau, top_overlap
+from evalpipe.inference import Options, Sample, kendall_tau, top_overlap
+from evalpipe.inference.shift import Shift, net_shift
 
 #: Masks with the columns of signals.session_scores that each adds up.
 MASKS: dict[str, tuple[str, ...]] = {
@@ -32,8 +33,6 @@ MASKS: dict[str, tuple[str, ...]] = {
 }
 #: Versions that an order is looked at from the top.
 TOP = 3
-#: Replicates of the test that every comparison makes, and that nothing here reads.
-_PERMUTATIONS = 99
 
 
 def ablation(
@@ -68,15 +67,16 @@ def ablation(
     if not population.n:
         return render.empty(ABLATION)
     assigned = ledger_checks(inside, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
-    design = examine(population, criteria.estimand, assigned).design
-    found = {mask: _compared(population, mask, criteria, design, stamp) for mask in MASKS}
+    examined = examine(population, criteria.estimand, assigned)
+    found = {mask: _compared(population, mask, criteria, examined.design) for mask in MASKS}
     n = np.bincount(population.version, minlength=len(population.versions))
-    rows = [row for mask, one in found.items() for row in _rows(mask, one, found["all"], population.versions, n)]
+    names = population.versions
+    rows = [row for mask, one in found.items() for row in _rows(mask, one, found["all"], names, n, examined)]
     out = pl.DataFrame(rows, schema={c.name: render.polars_schema(ABLATION)[c.name] for c in ABLATION.columns[8:]})
     return render.conform(ABLATION, out.with_columns(*stamp.columns)).sort(ABLATION.sort)
 
 
-def _compared(population: Population, mask: str, criteria: Criteria, design: str, stamp: Stamp) -> Comparison:
+def _compared(population: Population, mask: str, criteria: Criteria, design: str) -> Shift:
     y = population.sessions.select(pl.sum_horizontal(MASKS[mask]).alias("y"))["y"].to_numpy()
     estimand = criteria.estimand
     sample = Sample(
@@ -98,25 +98,29 @@ def _compared(population: Population, mask: str, criteria: Criteria, design: str
         min_users_per_cell=estimand.min_users_per_cell,
         min_sessions_per_version=estimand.min_sessions_per_version,
         min_support_share=estimand.min_support_share,
-        permutations=_PERMUTATIONS,
-        draws=estimand.simultaneous_draws,
-        seed=stamp.seed("signal_score", mask, "ablation"),
         parents=mergeable_parents(population, estimand.min_sessions_per_version),
     )
-    return compare(sample, options)
+    return net_shift(sample, options)
 
 
 def _rows(
-    mask: str, found: Comparison, whole: Comparison, versions: list[str], n: np.ndarray[tuple[int], np.dtype[np.intp]]
+    mask: str,
+    found: Shift,
+    whole: Shift,
+    versions: list[str],
+    n: np.ndarray[tuple[int], np.dtype[np.intp]],
+    examined: Examined,
 ) -> list[dict[str, object]]:
-    is_known = np.isfinite(found.estimate) & np.isfinite(whole.estimate)
+    # An order, and what depends on one, is given where the comparison itself would rank.
+    is_ranked = found.is_ranked and whole.is_ranked and examined.is_ordered
+    is_known = np.isfinite(found.estimate) & np.isfinite(whole.estimate) & is_ranked
     one, two = found.estimate[is_known], whole.estimate[is_known]
     tau = kendall_tau(one, two) if is_known.sum() > 1 else np.nan
     overlap = top_overlap(one, two, TOP) if is_known.sum() > TOP else np.nan
     order = np.full(len(versions), 0)
     order[is_known] = (-one).argsort(kind="stable").argsort(kind="stable") + 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(np.abs(whole.estimate) > 1e-9, found.estimate / whole.estimate, np.nan)
+        share = np.where(is_known & (np.abs(whole.estimate) > 1e-9), found.estimate / whole.estimate, np.nan)
     return [
         {
             "mask": mask,
@@ -129,9 +133,18 @@ def _rows(
             "share_of_shift": _null(share[i]),
             "kendall_tau": _null(tau),
             "top_overlap": _null(overlap),
+            **_standing(found.status[i], found.reasons[i], examined),
         }
         for i, version in enumerate(versions)
     ]
+
+
+def _standing(status: str, reasons: tuple[str, ...], examined: Examined) -> dict[str, object]:
+    """Status and reasons of a row, worse where a check of the design failed."""
+    if status != "unavailable":
+        reasons = (*reasons, *(examined.failed or examined.noted))
+        status = "suspect" if examined.failed else status
+    return {"status": status, "reasons": list(dict.fromkeys(reasons))}
 
 
 def _null(value: float) -> float | None:

@@ -230,6 +230,8 @@ def _headline(
         options=_options(metric, ALL, criteria, examined, parents, headline.seed, reference),
         found=headline.comparison,
         design=examined.design,
+        failed=examined.failed,
+        noted=examined.noted,
     )
 
 

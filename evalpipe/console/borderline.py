@@ -20,17 +20,18 @@ from evalpipe.signals.labelled import TURN_CLASSES
 from evalpipe.steps import borderline as steps
 
 
-def train(paths: Sequence[Path], held: Sequence[Path], out: Path, *, as_json: bool) -> None:
+def train(paths: Sequence[Path], held: Sequence[Path], out: Path, *, as_json: bool, licence: str | None = None) -> None:
     """Train, write and tell.
 
     Args:
         paths: Files to train on; the shipped ones where empty.
         held: Files to measure on; the shipped ones where empty.
         out: File of the weights.
+        licence: Licence of the labels, for the card.
         as_json: The card as JSON in place of tables.
     """
     own, own_held = steps.shipped_corpus()
-    made = steps.make_model(paths or own, held or own_held, out)
+    made = steps.make_model(paths or own, held or own_held, out, licence)
     if as_json:
         print(json.dumps(made.card, ensure_ascii=False))
         return
@@ -54,7 +55,7 @@ def look(settings: Settings, file: Path, adjudications: Path | None, weights: Pa
     turns = labels.read([file])
     if adjudications is not None:
         turns = labels.adjudicated(turns, adjudications)
-    turns = labels.with_context(turns)
+    turns = labels.to_measure(turns, str(file))
     model = models.load(weights) if weights else models.shipped()
     emitted = replay.extracted_classes(turns, load_criteria(settings.criteria).extraction)
     rules = scoring.score_turns(turns, emitted)

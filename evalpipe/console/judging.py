@@ -6,12 +6,13 @@ The output is a file for ``evalpipe review import``; items without labels are le
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from evalpipe.console import show
 from evalpipe.contracts.errors import EvalpipeError
@@ -20,12 +21,13 @@ from evalpipe.steps import judge as judges
 KEY = "EVALPIPE_JUDGE_KEY"
 
 
-def run(items: Path, out: Path, *, url: str, name: str, as_json: bool) -> None:
+def run(items: Path, out: Path, *, url: str, name: str, as_json: bool, retry_invalid: bool = False) -> None:
     """Judge the turns of a sample; those that ``out`` has already are not asked about again.
 
     Args:
         items: JSON lines of items. out: JSON lines to append to, one as soon as it is judged.
         url, name: Endpoint and model; the key comes from the environment alone.
+        retry_invalid: Ask again about items whose answer broke the schema.
         as_json: Counts as JSON in place of a line.
 
     Raises:
@@ -34,10 +36,12 @@ def run(items: Path, out: Path, *, url: str, name: str, as_json: bool) -> None:
     about = judges.question()
     ask = judges.endpoint(url, name, os.environ.get(KEY, ""), about)
     rows = list(_rows(items))
-    done = {row["item_id"] for row in _rows(out)} if out.exists() else set()
+    before = list(_rows(out, may_break_off=True)) if out.exists() else []
+    done = {row["item_id"] for row in before if not (retry_invalid and _is_invalid(row))}
+    done |= {row["item_id"] for row in before if row.get("labels")}
     asked = [row for row in rows if row.get("kind", "turn") == "turn" and row["item_id"] not in done]
     counts: Counter[str] = Counter()
-    with out.open("a", encoding="utf-8") as file:
+    with _appending(out) as file:
         for one in judges.judge(asked, ask, about):
             counts[one.state] += 1
             note = f"judge {name}, question {about.version}: {one.state}"[:500]
@@ -52,16 +56,45 @@ def run(items: Path, out: Path, *, url: str, name: str, as_json: bool) -> None:
         show.note(f"Import them as the opinion of a reviewer: evalpipe review import {out}")
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def _is_invalid(row: dict[str, Any]) -> bool:
+    return str(row.get("note", "")).endswith(f": {judges.INVALID}")
+
+
+def _appending(out: Path) -> TextIO:
+    """The file to append to, readable by the owner only, without a last line that a killed run broke off."""
+    handle = os.open(out, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.fchmod(handle, 0o600)
+    data = out.read_bytes()
+    last = data[data.rfind(b"\n") + 1 :]
+    if last and _item(last) is None:
+        os.ftruncate(handle, len(data) - len(last))
+        last = b""
+    os.lseek(handle, 0, os.SEEK_END)
+    file = os.fdopen(handle, "w", encoding="utf-8")
+    if last:
+        file.write("\n")
+    return file
+
+
+def _rows(path: Path, *, may_break_off: bool = False) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise EvalpipeError("SOURCE_NOT_FOUND", "the file does not exist.", where=str(path))
-    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+    lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict) or not isinstance(row.get("item_id"), str) or not row.get("shown"):
+        row = _item(line)
+        if row is None and may_break_off and number == len(lines):
+            continue
+        if row is None:
             raise EvalpipeError("LABELS_INVALID", "it is no item of a sample.", where=f"{path}:{number}")
         yield row
+
+
+def _item(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+        json.dumps(row, ensure_ascii=False).encode()  # half a character may be spelt out
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("item_id"), str) and row.get("shown") else None

@@ -18,7 +18,9 @@ from evalpipe.steps import quality as quality_step
 from evalpipe.steps import reviews
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.publish import publish
+from evalpipe.steps.review_sample import again as drawn_before
 from evalpipe.steps.review_sample import sample as draw_sample
+from evalpipe.store.files import move_durably
 from evalpipe.store.rewrite import private_write
 from evalpipe.store.warehouse import Warehouse
 
@@ -37,8 +39,12 @@ _ALARMS = {
 _AGREEMENT = "FROM signals.agreement WHERE lang = 'all'"
 
 
-def check_out(out: Path) -> None:
+def check_out(out: Path, *, force: bool) -> None:
     """Check that a file for reviewers can be written.
+
+    Args:
+        out: The file.
+        force: One that is there may be replaced: it may hold labels that nobody has imported.
 
     Raises:
         EvalpipeError: ``BAD_ARGUMENT``.
@@ -47,13 +53,33 @@ def check_out(out: Path) -> None:
         raise EvalpipeError("BAD_ARGUMENT", f"the name must end in {' or '.join(review.STYLES)}", where="--out")
     if out.is_dir() or not out.parent.is_dir():
         raise EvalpipeError("BAD_ARGUMENT", "it must be a file in a folder that exists", where="--out")
+    _check_free(out, force=force)
 
 
-def sample(settings: Settings, size: int, out: Path, *, days: tuple[Any, Any] | None, as_json: bool) -> None:
+def _check_free(out: Path, *, force: bool) -> None:
+    if out.exists() and not force:
+        fix = "Name another file, or replace it with --force."
+        raise EvalpipeError("BAD_ARGUMENT", "the file exists, and may hold labels", where="--out", fix=fix)
+
+
+def sample(
+    settings: Settings, size: int, out: Path, *, days: tuple[Any, Any] | None, again: str | None, as_json: bool
+) -> None:
     """Draw a sample and write the file for reviewers, readable by the owner only: it holds masked text."""
-    with open_context(settings) as context:
-        made = draw_sample(context, size, days)
-    private_write(out, review.write_items(made.items, out.suffix.lower()))
+    # Items are drawn once, so their file must be whole before the home says that they were.
+    draft = out.with_name(f".{out.name}.draft")
+
+    def keep(items: list[dict[str, Any]]) -> None:
+        private_write(draft, review.write_items(items, out.suffix.lower()))
+
+    try:
+        with open_context(settings) as context:
+            made = draw_sample(context, size, days, keep) if again is None else drawn_before(context, again)
+        if again is not None:
+            keep(made.items)
+        move_durably([(draft, out)])
+    finally:
+        draft.unlink(missing_ok=True)
     if as_json:
         shown = {
             "sample": made.sample_id,
@@ -64,17 +90,19 @@ def sample(settings: Settings, size: int, out: Path, *, days: tuple[Any, Any] | 
         }
         print(json.dumps(shown))
         return
-    show.line(f"{len(made.items):,} of {made.n_frame:,} items drawn (sample {made.sample_id}), written to {out}")
+    done = "drawn" if again is None else "shown again"
+    show.line(f"{len(made.items):,} of {made.n_frame:,} items {done} (sample {made.sample_id}), written to {out}")
     if made.n_without_text:
         show.note(f"{made.n_without_text:,} sessions could not be drawn: their text has expired or is not kept.")
     show.note("Label it with: evalpipe review page FILE, or in any editor; then: evalpipe review import FILE")
 
 
-def page(file: Path, out: Path) -> None:
+def page(file: Path, out: Path, *, force: bool) -> None:
     """Write the page of a sample, readable by the owner only: it holds masked text."""
     text = review.page(file, review.guide())
     if out.resolve() == file.resolve() or out.is_dir() or not out.parent.is_dir():
         raise EvalpipeError("BAD_ARGUMENT", "it must be another file, in a folder that exists", where="--out")
+    _check_free(out, force=force)
     private_write(out, text)
     show.line(f"Open it in a browser: {out.resolve()}")
 
@@ -83,14 +111,22 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     """Import labels, publish what they say, and name what they move."""
     with open_context(settings) as context:
         done = reviews.add(context, files, review.check_reviewer(reviewer))
+    if not as_json:
+        _taken(done)
     with open_context(settings) as context:
-        publish(context)
+        try:
+            publish(context)
+        except BaseException:
+            show.note("The labels are kept, but not published: the same import again publishes them.")
+            raise
         runs = context.plan().runs
         shown: dict[str, Any] = {
+            "rows": done.n_rows,
             "items": done.n_items,
             "new": done.n_new,
             "changed": done.n_changed,
             "gone": done.n_gone,
+            "same_as": done.same_as,
             "demoted": [f"{signal}@{lang}" for signal, lang in done.demoted],
             "promoted": [f"{signal}@{lang}" for signal, lang in done.promoted],
             "days_stale": [f"{start}..{end}" for start, end in runs],
@@ -100,9 +136,6 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     if as_json:
         print(json.dumps(shown, default=str))
         return
-    show.line(f"{done.n_items:,} labelled items, {done.n_new:,} of them new, {done.n_changed:,} changed.")
-    if done.n_gone:
-        show.line(f"{done.n_gone:,} items are not there any more: their sessions were erased or withdrawn.")
     for row in shown["agreement"]:
         both = (
             f"{row['reviewer']} and {row['other']} agree on {row['agreement']:.0%} of {row['n_items']} {row['kind']}s"
@@ -114,6 +147,15 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
     _named("ALARM: precision differs between models", shown["unequal"])
     for span in shown["days_stale"]:
         show.line(f"Stale days: run  evalpipe backfill {span}")
+
+
+def _taken(done: reviews.Imported) -> None:
+    told = f"{done.n_items:,} of {done.n_rows:,} items in the files have a label"
+    show.line(f"{told}, {done.n_new:,} of them new, {done.n_changed:,} changed.")
+    if done.n_gone:
+        show.line(f"{done.n_gone:,} items are not there any more: their sessions were erased or withdrawn.")
+    if done.same_as:
+        show.line(f"ALARM: {done.same_as} gave all these items the same labels; is this their file?")
 
 
 def quality(settings: Settings, *, as_json: bool) -> None:

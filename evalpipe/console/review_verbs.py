@@ -24,6 +24,7 @@ app = typer.Typer(
 Home = Annotated[Path | None, typer.Option("--home", help="Home that is reviewed [.evalpipe].")]
 Criteria = Annotated[str | None, typer.Option("--criteria", help="Criteria whose signals are reviewed [default].")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")]
 
 
@@ -32,6 +33,10 @@ def sample(
     size: Annotated[int, typer.Option("--size", help="Items at most.", min=1, max=100_000)] = 200,
     out: Annotated[Path, typer.Option("--out", help="File for reviewers: .jsonl or .csv.")] = Path("review.jsonl"),
     days: Annotated[str | None, typer.Option("--days", help="Only sessions that start from A to B: A..B.")] = None,
+    again: Annotated[
+        str | None, typer.Option("--again", help="Write the file of a sample that was drawn before.")
+    ] = None,
+    force: Force = False,
     home: Home = None,
     criteria: Criteria = None,
     as_json: AsJson = False,
@@ -44,23 +49,24 @@ def sample(
     from evalpipe.console import review
 
     with handled(as_json=as_json, debug=debug):
-        review.check_out(out)
+        review.check_out(out, force=force)
         span = arguments.days(days) if days else None
         settings = settings_module.require_home(settings_module.load(home=home, criteria=criteria))
-        review.sample(settings, size, out, days=span, as_json=as_json)
+        review.sample(settings, size, out, days=span, again=again, as_json=as_json)
 
 
 @app.command()
 def page(
     file: Annotated[Path, typer.Argument(help="A .jsonl or .csv file of 'review sample'.")],
     out: Annotated[Path | None, typer.Option("--out", help="Page to write [beside the file, .html].")] = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Write a page that labels a sample with the keyboard: one file, opened in a browser, without any network."""
     from evalpipe.console import review
 
     with handled(as_json=False, debug=debug):
-        review.page(file, out or file.with_suffix(".html"))
+        review.page(file, out or file.with_suffix(".html"), force=force)
 
 
 @app.command("import")

@@ -47,6 +47,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="File of the weights; the card lies beside it.")] = Path(
         "borderline.npz"
     ),
+    licence: Annotated[str | None, typer.Option("--licence", help="Licence of your labels, for the card.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -54,7 +55,7 @@ def train(
     from evalpipe.console import borderline
 
     with handled(as_json=as_json, debug=debug):
-        borderline.train(labels or [], held or [], out, as_json=as_json)
+        borderline.train(labels or [], held or [], out, licence=licence, as_json=as_json)
 
 
 @app.command()
@@ -84,6 +85,9 @@ def judge(
         str, typer.Option("--url", envvar="EVALPIPE_JUDGE_URL", help="Base of an OpenAI-compatible interface (.../v1).")
     ] = "",
     name: Annotated[str, typer.Option("--model", envvar="EVALPIPE_JUDGE_MODEL", help="Model to ask.")] = "",
+    retry_invalid: Annotated[
+        bool, typer.Option("--retry-invalid", help="Ask again where the answer broke the schema.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -91,4 +95,4 @@ def judge(
     from evalpipe.console import judging
 
     with handled(as_json=as_json, debug=debug):
-        judging.run(items, out, url=url, name=name, as_json=as_json)
+        judging.run(items, out, url=url, name=name, as_json=as_json, retry_invalid=retry_invalid)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from evalpipe.inference.cells import UserCells
+from evalpipe.inference.cells import UserCells, divide, tally
+from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats, Options, Sample
 from evalpipe.inference.prepare import find_support, prepare, total
 from evalpipe.inference.scatter import spread
@@ -31,7 +32,8 @@ class Resampled:
     Attributes:
         se, lo, hi: (F,) of the replicates; NaN where too many are undefined.
         n: Replicates. undefined: (F,) share of replicates in which a cell was empty.
-        status: (F,) ``ok`` or ``unavailable``.
+        status: (F,) ``ok``, ``inconclusive`` where nothing varies, or ``unavailable``.
+        reason: (F,) ``no_variation``, ``undefined_replicates``, ``one_user`` or an empty string.
     """
 
     se: Floats
@@ -40,6 +42,7 @@ class Resampled:
     n: int
     undefined: Floats
     status: list[str]
+    reason: list[str]
 
 
 def user_bootstrap(
@@ -87,7 +90,15 @@ def user_bootstrap(
         kept = values[:, is_ok]
         se[is_ok] = np.nanstd(kept, axis=0, ddof=1)
         lo[is_ok], hi[is_ok] = np.nanquantile(kept, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0)
-    return Resampled(se, lo, hi, n, undefined, ["ok" if ok else "unavailable" for ok in is_ok])
+    size = rows.n_cells
+    mean = divide(tally(rows.cell, rows.t, size), tally(rows.cell, rows.m, size))
+    se = known_error(se, np.abs(np.nan_to_num(mean)) @ np.abs(ell))
+    is_flat = is_ok & np.isnan(se)
+    lo[is_flat] = hi[is_flat] = np.nan
+    why = "one_user" if units < 2 else "undefined_replicates"
+    reason = ["no_variation" if flat else "" if ok else why for ok, flat in zip(is_ok, is_flat, strict=True)]
+    status = np.where(is_flat, "inconclusive", np.where(is_ok, "ok", "unavailable")).tolist()
+    return Resampled(se, lo, hi, n, undefined, status, reason)
 
 
 def bootstrap_comparison(sample: Sample, options: Options, n: int, seed: int) -> Resampled:
@@ -102,12 +113,12 @@ def bootstrap_comparison(sample: Sample, options: Options, n: int, seed: int) ->
     totals = total(sample)
     support = find_support(sample, totals, options)
     nan = np.full(sample.n_versions, np.nan)
-    status = ["unavailable"] * sample.n_versions
+    status, reason = ["unavailable"] * sample.n_versions, [""] * sample.n_versions
     if len(support.versions) < 2 or not support.is_kept.any():
-        return Resampled(nan, nan, nan, n, nan, status)
+        return Resampled(nan, nan, nan, n, nan, status, reason)
     prepared = prepare(sample, totals, support, options)
     found = user_bootstrap(prepared.rows, prepared.target.ell, n, seed, alpha=options.alpha)
     lay = spread(sample.n_versions, prepared.versions)
-    for k, one in zip(prepared.versions, found.status, strict=True):
-        status[k] = one
-    return Resampled(lay(found.se), lay(found.lo), lay(found.hi), n, lay(found.undefined), status)
+    for k, one, why in zip(prepared.versions, found.status, found.reason, strict=True):
+        status[k], reason[k] = one, why
+    return Resampled(lay(found.se), lay(found.lo), lay(found.hi), n, lay(found.undefined), status, reason)

@@ -7,18 +7,18 @@ ranks. Where test and interval disagree near alpha the interval decides; the tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from evalpipe.inference.cells import divide
 from evalpipe.inference.gates import MIN_DF
-from evalpipe.inference.intervals import mean_interval, stratified_trials, t_interval
+from evalpipe.inference.intervals import known_error, mean_interval, stratified_trials, t_interval
 from evalpipe.inference.letters import compact_letters
 from evalpipe.inference.model import Bools, Comparison, Floats, Options, Sample
 from evalpipe.inference.power import smallest_effect
-from evalpipe.inference.prepare import Prepared, Totals, find_support, layout, prepare, total
+from evalpipe.inference.prepare import Prepared, Totals, find_support, layout, nothing_to_compare, prepare, total
 from evalpipe.inference.randomization import TestResult, randomization_test
 from evalpipe.inference.scatter import Strata, Withheld, lay_strata, spread, spread_square
 from evalpipe.inference.simultaneous import (
@@ -32,6 +32,8 @@ from evalpipe.inference.support import Support
 from evalpipe.inference.validate import check_options, check_sample
 from evalpipe.inference.variance import ClusterVariance, ContrastVariance, hc2
 
+#: Reasons for which nothing is decided on a number that is shown.
+BLOCKING = ("low_support", "no_variation", "few_degrees_of_freedom")
 FEW_CLUSTERS = 10.0
 DOMINANT_LEVERAGE = 0.9
 _NO_VARIATION = 1e-12
@@ -68,7 +70,7 @@ def compare(sample: Sample, options: Options) -> Comparison:
     check_options(options, sample.n_versions, sample.n_strata)
     totals = total(sample)
     support = find_support(sample, totals, options)
-    why = _nothing_to_compare(sample, totals, support, options)
+    why = nothing_to_compare(sample, totals, support, options)
     if why:
         return Withheld(sample, totals, support, why).comparison()
     prepared = prepare(sample, totals, support, options)
@@ -80,19 +82,6 @@ def compare(sample: Sample, options: Options) -> Comparison:
     return _assemble(totals, support, prepared, found, test, strata, options, streams, is_ranked=is_ranked)
 
 
-def _nothing_to_compare(sample: Sample, totals: Totals, support: Support, options: Options) -> str:
-    """Why no version can be compared, or an empty string."""
-    if options.reference == "model" and support.version_reasons[options.reference_index or 0]:
-        return "reference_unavailable"
-    if len(support.versions) < 2:
-        return "no_comparator"
-    if not support.is_kept.any():
-        # Work in common that too few people did is not the same as no work in common.
-        anyone = find_support(sample, totals, replace(options, min_users_per_cell=1))
-        return "too_few_users" if anyone.is_kept.any() else "no_common_support"
-    return ""
-
-
 def _estimate(prepared: Prepared) -> _Estimates:
     target, sums = prepared.target, prepared.sums
     engine = ClusterVariance(prepared.rows, sums)
@@ -101,7 +90,7 @@ def _estimate(prepared: Prepared) -> _Estimates:
     mean = sums.mean
     scale = np.abs(mean) @ np.abs(target.ell)
     se = np.sqrt(np.maximum(np.diag(variance.cov), 0.0))
-    se = np.where(se > _NO_VARIATION * np.maximum(scale, 1e-300), se, np.nan)
+    se = known_error(se, scale)
     unclustered = hc2(sums, target.ell)
     deff = divide(se**2, unclustered)
     return _Estimates(

@@ -78,7 +78,18 @@ def design_checks(
     return DesignReport("observational" if failed else design, is_suspect=failed, checks=tuple(checks))
 
 
-def _stickiness(sample: Sample, declared: str) -> Check:
+def stickiness(sample: Sample) -> tuple[float, float]:
+    """Whether users stay with one version.
+
+    Args:
+        sample: Sessions; outcomes do not matter.
+
+    Returns:
+        Share of users with two sessions or more in an epoch who saw one version there, and what it
+        would be if each session were assigned by itself; NaN without such users.
+    """
+    if len(sample.y) == 0:
+        return np.nan, np.nan
     n_versions = sample.n_versions
     n_users = int(sample.user.max()) + 1
     place = sample.epoch.astype(np.int64) * n_users + sample.user
@@ -87,14 +98,21 @@ def _stickiness(sample: Sample, declared: str) -> Check:
     n_seen = np.bincount(np.unique(unit * n_versions + sample.version) // n_versions)
     repeated = counts >= 2
     if not repeated.any():
-        detail = "No user has two sessions in one epoch."
-        return Check("stickiness", "users", np.nan, STICKY_LIMIT, "unavailable", detail)
+        return np.nan, np.nan
     epoch = places // n_users
     by_epoch = np.bincount(sample.epoch.astype(np.int64) * n_versions + sample.version)
     by_epoch = np.pad(by_epoch, (0, -len(by_epoch) % n_versions)).reshape(-1, n_versions)
     share = by_epoch / np.maximum(by_epoch.sum(axis=1, keepdims=True), 1)
     observed = float((n_seen[repeated] == 1).mean())
     expected = float((share[epoch[repeated]] ** counts[repeated][:, None]).sum(axis=1).mean())
+    return observed, expected
+
+
+def _stickiness(sample: Sample, declared: str) -> Check:
+    observed, expected = stickiness(sample)
+    if np.isnan(observed):
+        detail = "No user has two sessions in one epoch."
+        return Check("stickiness", "users", np.nan, STICKY_LIMIT, "unavailable", detail)
     excess = observed - expected
     detail = f"{observed:.0%} of returning users saw one version; {expected:.0%} expected if sessions were assigned."
     if declared != "randomized_session":

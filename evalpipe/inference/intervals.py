@@ -6,12 +6,31 @@ intervals that hold for all versions at once (``simultaneous``) or raw proportio
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import stats
 
-from evalpipe.inference.cells import Ints
-from evalpipe.inference.model import Floats
+from evalpipe.inference.cells import Ints, cell_sums, group
+from evalpipe.inference.model import Bools, Floats
 from evalpipe.inference.proportions import wilson
+from evalpipe.inference.variance import ClusterVariance
+
+#: Share of the size of what is averaged below which a standard error is rounding.
+_NO_VARIATION = 1e-12
+
+
+def known_error(se: Floats, scale: Floats | float) -> Floats:
+    """Standard errors that are more than rounding; NaN for the others.
+
+    Where all outcomes are alike nothing was learnt about their spread, and an interval of no width
+    would claim that everything was.
+
+    Args:
+        se: (F,) standard errors. scale: size of what was averaged, in the units of ``se``.
+    """
+    se = np.asarray(se, dtype=np.float64)
+    return np.where(se > _NO_VARIATION * np.maximum(scale, 1e-300), se, np.nan)
 
 
 def t_interval(estimate: Floats, se: Floats, df: Floats, level: float) -> tuple[Floats, Floats]:
@@ -66,3 +85,31 @@ def stratified_trials(D: Floats, v: Floats, vv: Floats, weights: Floats) -> Floa
     """
     trials = (D * v / vv).reshape(weights.shape)
     return np.asarray(1.0 / (weights**2 / trials).sum(axis=1))
+
+
+def clustered_share(is_hit: Bools, cluster: Ints, alpha: float = 0.05) -> tuple[float, float]:
+    """Interval of a share of units that come in clusters.
+
+    Args:
+        is_hit: (N,) whether a unit counts. cluster: (N,) codes from 0.
+        alpha: Error rate.
+
+    Returns:
+        As :func:`mean_interval` of a rate; NaN with fewer than two clusters, which show no spread
+        between clusters. Where all units agree, a cluster counts as one trial: how alike units of a
+        cluster are cannot be seen then.
+    """
+    n = len(is_hit)
+    cell = np.zeros(n, dtype=np.int64)
+    hit = np.asarray(is_hit, dtype=np.float64)
+    rows = group(np.asarray(cluster, dtype=np.int64), cell, np.ones(n), hit, 1)
+    if rows.n_users < 2:
+        return math.nan, math.nan
+    sums = cell_sums(cell, np.ones(n), hit, rows)
+    found = ClusterVariance(rows, sums).contrasts(np.ones((1, 1)))
+    share = sums.mean
+    trials = np.where((share > 0.0) & (share < 1.0), float(n), float(rows.n_users))
+    se = known_error(np.sqrt(np.diag(found.cov)), share)
+    users = np.array([rows.n_users])
+    lo, hi = mean_interval(share, se, found.df, trials, users, alpha, is_rate=True, is_binary=True)
+    return float(lo[0]), float(hi[0])

@@ -6,7 +6,7 @@ here: estimates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -106,6 +106,19 @@ def find_support(sample: Sample, totals: Totals, options: Options) -> Support:
         options.min_support_share,
         protected=options.reference_index if options.reference == "model" else None,
     )
+
+
+def nothing_to_compare(sample: Sample, totals: Totals, support: Support, options: Options) -> str:
+    """Why no version can be compared, or an empty string."""
+    if options.reference == "model" and support.version_reasons[options.reference_index or 0]:
+        return "reference_unavailable"
+    if len(support.versions) < 2:
+        return "no_comparator"
+    if not support.is_kept.any():
+        # Work in common that too few people did is not the same as no work in common.
+        anyone = find_support(sample, totals, replace(options, min_users_per_cell=1))
+        return "too_few_users" if anyone.is_kept.any() else "no_common_support"
+    return ""
 
 
 def prepare(sample: Sample, totals: Totals, support: Support, options: Options) -> Prepared:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalpipe.inference.cells import Ints
-from evalpipe.inference.intervals import t_interval
+from evalpipe.inference.gates import MIN_DF
+from evalpipe.inference.intervals import known_error, t_interval
 from evalpipe.inference.model import Floats, Options, Sample
-from evalpipe.inference.prepare import find_support, prepare, total
+from evalpipe.inference.prepare import find_support, nothing_to_compare, prepare, total
 from evalpipe.inference.scatter import spread
 from evalpipe.inference.validate import check_options, check_sample
 from evalpipe.inference.variance import ClusterVariance
-
-_NO_VARIATION = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,9 @@ class Shift:
     Attributes:
         estimate, se, df: As in a comparison. lo, hi: pointwise interval.
         n_sessions, n_users: Sessions with a denominator, and users among them.
+        is_ranked: Whether the versions may be put in an order: one population for all, and enough
+            common traffic.
+        status, reasons: Of each version, as in a comparison but for its flags.
     """
 
     estimate: Floats
@@ -37,6 +39,9 @@ class Shift:
     hi: Floats
     n_sessions: Ints
     n_users: Ints
+    is_ranked: bool
+    status: list[str]
+    reasons: list[tuple[str, ...]]
 
 
 def net_shift(sample: Sample, options: Options) -> Shift:
@@ -52,16 +57,39 @@ def net_shift(sample: Sample, options: Options) -> Shift:
     check_options(options, sample.n_versions, sample.n_strata)
     totals = total(sample)
     support = find_support(sample, totals, options)
-    is_gone = options.reference == "model" and bool(support.version_reasons[options.reference_index or 0])
-    if len(support.versions) < 2 or not support.is_kept.any() or is_gone:
+    why = nothing_to_compare(sample, totals, support, options)
+    if why:
         nan = np.full(sample.n_versions, np.nan)
-        return Shift(nan, nan, nan, nan, nan, totals.n_sessions, totals.n_users)
+        reasons = [told or (why,) for told in support.version_reasons]
+        status = ["unavailable"] * sample.n_versions
+        return Shift(
+            nan, nan, nan, nan, nan, totals.n_sessions, totals.n_users, is_ranked=False, status=status, reasons=reasons
+        )
     prepared = prepare(sample, totals, support, options)
     mean, ell = prepared.sums.mean, prepared.target.ell
     variance = ClusterVariance(prepared.rows, prepared.sums).contrasts(ell)
     se = np.sqrt(np.maximum(np.diag(variance.cov), 0.0))
-    se = np.where(se > _NO_VARIATION * np.maximum(np.abs(mean) @ np.abs(ell), 1e-300), se, np.nan)
+    se = known_error(se, np.abs(mean) @ np.abs(ell))
     estimate = mean @ ell
     lo, hi = t_interval(estimate, se, variance.df, options.alpha)
     lay = spread(sample.n_versions, prepared.versions)
-    return Shift(lay(estimate), lay(se), lay(variance.df), lay(lo), lay(hi), totals.n_sessions, totals.n_users)
+    is_low = support.share < options.min_support_share
+    status, reasons = ["unavailable"] * sample.n_versions, list(support.version_reasons)
+    for at, k in enumerate(prepared.versions):
+        blocking = ["low_support"] if is_low else []
+        if (ell[:, at] != 0).any():
+            blocking += ["no_variation"] if np.isnan(se[at]) else []
+            blocking += ["few_degrees_of_freedom"] if np.isfinite(se[at]) and not variance.df[at] >= MIN_DF else []
+        status[k], reasons[k] = "inconclusive" if blocking else "ok", tuple(blocking)
+    return Shift(
+        lay(estimate),
+        lay(se),
+        lay(variance.df),
+        lay(lo),
+        lay(hi),
+        totals.n_sessions,
+        totals.n_users,
+        is_ranked=prepared.target.is_comparable and not is_low,
+        status=status,
+        reasons=reasons,
+    )

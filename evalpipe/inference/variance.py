@@ -137,7 +137,8 @@ class ClusterVariance:
         n_users, n_functions = self._users.psi.shape[0], ell.shape[1]
         block = max(1, _BLOCK_BYTES // (8 * 6 * n_functions))
         total: dict[str, Floats] = {}
-        for start in range(0, n_users, block):
+        # One empty block where there is no user: sums of nothing are 0.
+        for start in range(0, max(n_users, 1), block):
             part = slice(start, start + block)
             psi = self._users.psi[part] @ ell
             A, B = self._users.E[part] @ squared, self._users.F[part] @ squared

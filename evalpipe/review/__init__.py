@@ -8,9 +8,10 @@ estimates, drift, the page. Does not belong here: where samples and labels lie (
 from evalpipe.review.agreement import agreement
 from evalpipe.review.draw import draw
 from evalpipe.review.drift import drift
-from evalpipe.review.evidence import demoted
-from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_labels, write_items
+from evalpipe.review.evidence import demoted, last_opinions
+from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_files, read_labels, write_items
 from evalpipe.review.page import page
+from evalpipe.review.pooling import chances, held, pooled
 from evalpipe.review.quality import quality
 from evalpipe.review.rules import Guide, Limits, guide, limits
 from evalpipe.review.units import labelled, named
@@ -21,16 +22,21 @@ __all__ = [
     "Labelled",
     "Limits",
     "agreement",
+    "chances",
     "check_reviewer",
     "demoted",
     "draw",
     "drift",
     "guide",
+    "held",
     "labelled",
+    "last_opinions",
     "limits",
     "named",
     "page",
+    "pooled",
     "quality",
+    "read_files",
     "read_labels",
     "write_items",
 ]

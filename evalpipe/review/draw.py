@@ -5,6 +5,8 @@ text (``steps/review_sample.py``).
 
 Each part draws for itself, without replacement and with equal probabilities in a stratum, so the
 probability that a sample holds an item is one minus the product over the parts of what they leave out.
+What earlier samples hold is not drawn again, so a later sample holds an item only if the earlier ones left
+it out. The probabilities of all samples therefore add up to that of being in any (``pooling.py``).
 The order in which a stratum is drawn is a digest of the item: the same rows give the same sample.
 """
 
@@ -19,7 +21,8 @@ import polars as pl
 from evalpipe.contracts.signals import BY_NAME
 from evalpipe.review.rules import Limits
 
-#: What may be drawn, one row an item. ``confidence`` is that of its rows, emitted or not.
+#: What may be drawn, one row an item. ``confidence`` is that of its rows, emitted or not; ``held`` the
+#: probability that an earlier sample holds it, and ``is_drawn`` whether one does.
 FRAME = pl.Schema(
     {
         "key": pl.String(),
@@ -29,6 +32,8 @@ FRAME = pl.Schema(
         "emitted": pl.List(pl.String),
         "candidates": pl.List(pl.String),
         "confidence": pl.List(pl.Float64),
+        "held": pl.Float64(),
+        "is_drawn": pl.Boolean(),
     }
 )
 DRAWN = pl.Schema({
@@ -48,16 +53,19 @@ def draw(frame: pl.DataFrame, size: int, limits: Limits, min_confidence: float) 
     """Draw items for review.
 
     Args:
-        frame: Rows of :data:`FRAME`; an item that was drawn before is left out by the caller.
+        frame: Rows of :data:`FRAME`, those that earlier samples hold among them.
         size: Items at most.
         limits: Shares of the parts.
         min_confidence: Least confidence that outcomes count; the band lies around it.
 
     Returns:
-        Rows of :data:`DRAWN`, in the order of their keys.
+        Rows of :data:`DRAWN` in the order of their keys, one an item of the frame. ``parts`` is empty where
+        the sample does not hold the item. ``inclusion_prob`` is the probability that this sample holds it,
+        over all ways in which it and the earlier ones could have come out.
     """
     items = _marked(frame.select(list(FRAME)).sort("key"), limits, min_confidence)
-    budget = _budget({part: int(items[f"is_{part}"].sum()) for part in PARTS}, size, limits)
+    is_open = ~pl.col("is_drawn")
+    budget = _budget({part: items.filter(is_open & pl.col(f"is_{part}")).height for part in PARTS}, size, limits)
     for part in PARTS:
         n_drawn = int(items.select(pl.any_horizontal(pl.col("^drawn_.*$"), pl.lit(value=False)).sum()).item())
         # Last, because it takes the place of items that several parts drew.
@@ -67,8 +75,8 @@ def draw(frame: pl.DataFrame, size: int, limits: Limits, min_confidence: float) 
     for part in PARTS:
         left_out = left_out * (1.0 - pl.col(f"prob_{part}"))
     named = [pl.when(f"drawn_{part}").then(pl.lit(part)) for part in PARTS]
-    drawn = items.filter(pl.any_horizontal(pl.col("^drawn_.*$")))
-    drawn = drawn.with_columns(parts=pl.concat_list(named).list.drop_nulls(), inclusion_prob=1.0 - left_out)
+    prob = (1.0 - left_out) * (1.0 - pl.col("held")).clip(0.0, 1.0)
+    drawn = items.with_columns(parts=pl.concat_list(named).list.drop_nulls(), inclusion_prob=prob)
     return drawn.select(list(DRAWN)).sort("key")
 
 
@@ -101,6 +109,8 @@ def _marked(items: pl.DataFrame, limits: Limits, min_confidence: float) -> pl.Da
         is_silent=pl.col("emitted").list.len() == 0,
         is_band=pl.col("confidence").list.eval(near).list.any(),
         is_conflict=pl.col("is_conflict").fill_null(value=False),
+        held="held",
+        is_drawn="is_drawn",
     )
 
 
@@ -111,14 +121,18 @@ def _if_any(name: str) -> pl.Expr:
 def _with_part(items: pl.DataFrame, part: str, n: int) -> pl.DataFrame:
     """Draw one part: whether it drew an item, and with what probability."""
     inside = items.filter(f"is_{part}")
-    sizes = dict(inside.group_by("stratum").len().sort("stratum").iter_rows())
-    chosen = pl.DataFrame(list(allocate(sizes, n).items()), schema={"stratum": pl.String, "n": pl.Int64}, orient="row")
-    place = (pl.col("shuffle") * pl.lit(_SHUFFLES[part], dtype=pl.UInt64)).rank("ordinal").over("stratum")
-    inside = inside.select("key", "stratum", place=place).join(chosen, on="stratum", how="left")
+    left = inside.filter(~pl.col("is_drawn"))
+    sizes = dict(left.group_by("stratum").len().sort("stratum").iter_rows())
+    rows = [(name, n_here, sizes[name]) for name, n_here in allocate(sizes, n).items()]
+    chosen = pl.DataFrame(rows, schema={"stratum": pl.String, "n": pl.Int64, "n_left": pl.Int64}, orient="row")
+    shuffled = (pl.col("shuffle") * pl.lit(_SHUFFLES[part], dtype=pl.UInt64)).rank("ordinal").over("stratum")
+    places = left.select("key", place=shuffled)
+    inside = inside.select("key", "stratum").join(places, on="key", how="left").join(chosen, on="stratum", how="left")
     drawn = inside.select(
         "key",
-        (pl.col("place") <= pl.col("n")).alias(f"drawn_{part}"),
-        (pl.col("n") / pl.len().over("stratum")).alias(f"prob_{part}"),
+        (pl.col("place") <= pl.col("n")).fill_null(value=False).alias(f"drawn_{part}"),
+        # What an earlier sample holds has the chance of its like; where none of them is left, nothing was left out.
+        (pl.col("n") / pl.col("n_left")).fill_null(1.0).alias(f"prob_{part}"),
     )
     return items.join(drawn, on="key", how="left", maintain_order="left").with_columns(
         pl.col(f"drawn_{part}").fill_null(value=False), pl.col(f"prob_{part}").fill_null(0.0)

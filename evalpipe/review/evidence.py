@@ -85,8 +85,9 @@ class Seen:
 
 
 def last_opinions(reviews: pl.DataFrame) -> pl.DataFrame:
-    """The last revision of every item and reviewer, in order."""
-    ordered = reviews.sort("item_id", "reviewer", "revision")
+    """The last revision of every item and reviewer, in order; letter case makes no other reviewer."""
+    one = reviews.with_columns(pl.col("reviewer").str.to_lowercase())
+    ordered = one.sort("item_id", "reviewer", "revision")
     return ordered.unique(["item_id", "reviewer"], keep="last", maintain_order=True)
 
 

@@ -1,11 +1,12 @@
 """Files that go to reviewers and come back: CSV or JSON lines, written and checked.
 
 Belongs here: their form and its faults. Does not belong here: which items exist and what they are
-(``steps/review_import.py``).
+(``steps/reviews.py``).
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -23,6 +24,8 @@ from evalpipe.review.rules import Guide
 COLUMNS = ("item_id", "kind", "lang", "previous_request", "agent_tail", "shown", "labels", "note")
 STYLES = (".jsonl", ".csv")
 MAX_NOTE_CHARS = 500
+#: A line that begins like a row: what a quote that is never closed leads into a remark.
+_SWALLOWED = re.compile(r"[\r\n]\s*\"?s?[0-9a-f]{8}[-.]\d{4,}\b")
 _REVIEWER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
@@ -35,16 +38,18 @@ class Labelled:
         labels: The primary one first.
         note: Remark, or empty.
         where: File and row, for errors.
+        reviewer: Who said it, where the file tells; else empty.
     """
 
     item_id: str
     labels: tuple[str, ...]
     note: str
     where: str
+    reviewer: str = ""
 
 
 def check_reviewer(name: str) -> str:
-    """The label of a reviewer.
+    """The label of a reviewer, in small letters: Ann and ann are one person.
 
     Raises:
         EvalpipeError: ``BAD_ARGUMENT``.
@@ -52,7 +57,7 @@ def check_reviewer(name: str) -> str:
     if not _REVIEWER.fullmatch(name):
         what = "a reviewer goes by at most 40 letters, digits, dots, dashes and underscores"
         raise EvalpipeError("BAD_ARGUMENT", what, where="--reviewer")
-    return name
+    return name.casefold()
 
 
 def write_items(items: Iterable[Mapping[str, Any]], style: str) -> str:
@@ -79,7 +84,12 @@ def _inert(text: str) -> str:
 
 
 def read_labels(paths: Sequence[Path], guide: Guide) -> list[Labelled]:
-    """Labels of reviewed files; items without a label are left out.
+    """Labels of reviewed files; items without a label are left out. As :func:`read_files`."""
+    return read_files(paths, guide)[0]
+
+
+def read_files(paths: Sequence[Path], guide: Guide) -> tuple[list[Labelled], int]:
+    """Labels of reviewed files, and how many items the files hold, those without a label among them.
 
     Args:
         paths: Files that end in .jsonl or .csv.
@@ -91,15 +101,17 @@ def read_labels(paths: Sequence[Path], guide: Guide) -> list[Labelled]:
     """
     known = {label.name for label in guide.labels}
     out: dict[str, Labelled] = {}
+    there = set[str]()
     for path in paths:
         for number, row in enumerate(_rows(path), 1):
             found = _labelled(row, f"{path.name}, row {number}", known, guide.alone)
+            there.add(str(row["item_id"]).strip())
             if found is None:
                 continue
             if found.item_id in out and out[found.item_id].labels != found.labels:
                 raise _invalid("the item has other labels further up", found.where)
             out.setdefault(found.item_id, found)
-    return list(out.values())
+    return list(out.values()), len(there)
 
 
 def read_items(path: Path, guide: Guide) -> list[dict[str, Any]]:
@@ -124,7 +136,7 @@ def read_items(path: Path, guide: Guide) -> list[dict[str, Any]]:
 
 
 def _labelled(row: Mapping[str, Any], where: str, known: set[str], alone: frozenset[str]) -> Labelled | None:
-    item_id, note = row.get("item_id"), row.get("note") or ""
+    item_id, note, reviewer = row.get("item_id"), row.get("note") or "", row.get("reviewer") or ""
     if not isinstance(item_id, str) or not item_id.strip():
         raise _invalid("it has no item_id", where)
     labels = _labels(row.get("labels"), where)
@@ -137,7 +149,21 @@ def _labelled(row: Mapping[str, Any], where: str, known: set[str], alone: frozen
         raise _invalid(f"{', '.join(sorted(alone & set(labels)))} stands alone", where)
     if not isinstance(note, str) or len(note) > MAX_NOTE_CHARS:
         raise _invalid(f"note must be text of at most {MAX_NOTE_CHARS} characters", where)
-    return Labelled(item_id.strip(), labels, note.strip(), where)
+    if _SWALLOWED.search(note):
+        raise _invalid("note holds a row: a quote before it is not closed", where)
+    if not all(_is_text(text) for text in (item_id, note)):
+        raise _invalid("it holds half a character (a lone surrogate)", where)
+    if not isinstance(reviewer, str):
+        raise _invalid("reviewer must be a name", where)
+    return Labelled(item_id.strip(), labels, note.strip(), where, reviewer.strip())
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _labels(value: Any, where: str) -> tuple[str, ...]:
@@ -146,32 +172,63 @@ def _labels(value: Any, where: str) -> tuple[str, ...]:
     parts = re.split(r"[;,\s]+", value.strip()) if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise _invalid("labels must be a list of names, or names parted by semicolons", where)
-    return tuple(dict.fromkeys(part for part in parts if part))
+    return tuple(dict.fromkeys(part.strip().casefold() for part in parts if part.strip()))
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     if path.suffix.lower() not in STYLES:
         raise _invalid(f"it must end in {' or '.join(STYLES)}", path.name)
+    data = path.read_bytes()
+    # Spreadsheets save "Unicode text" as UTF-16 with its mark in front.
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = path.read_text("utf-8-sig")
+        text = data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
-        raise _invalid("it is not UTF-8", path.name) from None
-    if path.suffix.lower() == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        if "item_id" not in (reader.fieldnames or ()) or "labels" not in (reader.fieldnames or ()):
-            raise _invalid("it has no columns item_id and labels", path.name)
-        return list(reader)
+        raise _invalid("it is not UTF-8, nor UTF-16 with a byte order mark", path.name) from None
+    return _csv_rows(text, path.name) if path.suffix.lower() == ".csv" else _json_rows(text, path.name)
+
+
+def _json_rows(text: str, name: str) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # a number of too many digits is a ValueError too
             row = None
         if not isinstance(row, dict):
-            raise _invalid("it is not a JSON object", f"{path.name}, line {number}")
+            raise _invalid("it is not a JSON object", f"{name}, line {number}")
         rows.append(row)
+    return rows
+
+
+def _csv_rows(text: str, name: str) -> list[dict[str, Any]]:
+    """Rows of a spreadsheet, whose cells are parted by what parts the names of its columns."""
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[dict[str, Any]] = []
+    names: list[str] | None = None
+    try:
+        for cells in reader:
+            where = f"{name}, line {reader.line_num}"
+            if names is None:
+                names = [cell.strip().casefold() for cell in cells]
+                if "item_id" not in names or "labels" not in names:
+                    raise _invalid("it has no columns item_id and labels", name)
+                if len(set(names)) != len(names):
+                    raise _invalid("a column is there twice", name)
+            elif [cell.strip().casefold() for cell in cells] == names:
+                raise _invalid("the names of the columns are there again", where)
+            elif any(cells):
+                if len(cells) != len(names):
+                    raise _invalid(f"it has {len(cells)} cells where the file has {len(names)} columns", where)
+                rows.append(dict(zip(names, cells, strict=True)))
+    except csv.Error:
+        raise _invalid("a quote is not closed, or a cell is too long", f"{name}, line {reader.line_num}") from None
+    if names is None:
+        raise _invalid("it has no columns item_id and labels", name)
     return rows
 
 

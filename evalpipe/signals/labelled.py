@@ -142,10 +142,13 @@ def adjudicated(row: LabelledTurn | LabelledCall, final: Mapping[str, str]) -> L
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError:
+        # Editors put a mark in front of the first line.
+        row = json.loads(line.decode("utf-8-sig"))
+        if b"\\ud" in line.lower():  # half a character may be spelt out
+            json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeError:
         raise BadRowError("BAD_ENCODING") from None
-    except json.JSONDecodeError:
+    except ValueError:  # also a number of too many digits
         raise BadRowError("BAD_JSON") from None
     except RecursionError:
         raise BadRowError("TOO_DEEP") from None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.inference import wilson
 from evalpipe.locations import data_dir
 from evalpipe.settings import Settings
@@ -25,6 +26,7 @@ from evalpipe.signals.scoring import ALL_LANGUAGES, Hits
 from evalpipe.store.files import move_durably
 
 CARD_JSON, CARD_PAGE = "card.json", "MODEL_CARD.md"
+_STEM, _TITLE = "borderline", "# Model card: borderline classifier"
 LICENCE = "that of evalpipe"
 _DIGITS = 4
 #: What the weights must not be used for, as the card says it.
@@ -45,32 +47,53 @@ class Made:
     card: dict[str, Any]
 
 
-def make_model(paths: Sequence[Path], held: Sequence[Path], out: Path) -> Made:
+def make_model(paths: Sequence[Path], held: Sequence[Path], out: Path, licence: str | None = None) -> Made:
     """Train a classifier and write it with its card.
 
     Args:
         paths: Labelled files to train on.
         held: Labelled files to measure on; each becomes a part of the card, those of one set together.
-        out: File of the weights; the card lies beside it.
+        out: File of the weights, .npz; the card lies beside it.
+        licence: Licence of the labels; that of evalpipe where they are those that it ships, else unknown.
 
     Raises:
-        EvalpipeError: ``SOURCE_NOT_FOUND``, ``LABELS_INVALID``.
+        EvalpipeError: ``SOURCE_NOT_FOUND``, ``LABELS_INVALID``; ``BAD_ARGUMENT`` where a file would be replaced
+            that is not of an earlier training.
     """
+    card_json, card_page = _free(out)
     turns = labels.read(paths)
-    sets = {name: labels.read(files) for name, files in sets_of(held).items()}
+    # Before fitting, which takes minutes.
+    sets = {name: labels.to_measure(labels.read(files), name) for name, files in sets_of(held).items()}
     trained = train.train(turns)
-    card = card_of(trained, turns, sets)
+    is_own = set(paths) <= set(shipped_corpus()[0])
+    card = card_of(trained, turns, sets, licence or (LICENCE if is_own else None))
     files = {
         out: model.to_bytes(trained.model),
-        out.with_name(CARD_JSON): (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode(),
-        out.with_name(CARD_PAGE): page(card).encode(),
+        card_json: (json.dumps(card, indent=1, ensure_ascii=False) + "\n").encode(),
+        card_page: page(card).encode(),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
     drafts = {path.with_name(f".{path.name}.draft"): path for path in files}
-    for draft, path in drafts.items():
-        draft.write_bytes(files[path])
-    move_durably(drafts.items())
+    try:
+        for draft, path in drafts.items():
+            draft.write_bytes(files[path])
+        move_durably(drafts.items())
+    finally:
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
     return Made(tuple(files), card)
+
+
+def _free(out: Path) -> tuple[Path, Path]:
+    """Where the card goes; all three files are free, or of an earlier training."""
+    if out.suffix != ".npz":
+        raise EvalpipeError("BAD_ARGUMENT", "the name must end in .npz", where="--out")
+    own = "" if out.stem == _STEM else f"{out.stem}."
+    card, text = out.with_name(f"{own}{CARD_JSON}"), out.with_name(f"{own}{CARD_PAGE}")
+    for path, mark in ((out, b"about.npy"), (card, b'"model_version"'), (text, _TITLE.encode())):
+        if path.exists() and (path.is_dir() or mark not in path.read_bytes()):
+            raise EvalpipeError("BAD_ARGUMENT", f"{path.name} is there, and no file of a training", where="--out")
+    return card, text
 
 
 def shipped_corpus() -> tuple[list[Path], list[Path]]:
@@ -99,13 +122,19 @@ def sets_of(paths: Sequence[Path]) -> dict[str, list[Path]]:
     return out
 
 
-def card_of(trained: train.Trained, turns: list[LabelledTurn], sets: dict[str, list[LabelledTurn]]) -> dict[str, Any]:
+def card_of(
+    trained: train.Trained,
+    turns: list[LabelledTurn],
+    sets: dict[str, list[LabelledTurn]],
+    licence: str | None = LICENCE,
+) -> dict[str, Any]:
     """The card of a model, as plain values.
 
     Args:
         trained: The model.
         turns: What it was trained on.
         sets: Turns to measure on, by name.
+        licence: Licence of the labels; null where nobody stated it.
     """
     weights = trained.model
     counts = Counter(turn.lang for turn in turns)
@@ -114,15 +143,22 @@ def card_of(trained: train.Trained, turns: list[LabelledTurn], sets: dict[str, l
         "features_version": features.VERSION,
         "guide_version": str(rulefiles.load("borderline.toml")["guide_version"]),
         "labels_digest": trained.labels,
-        "licence": LICENCE,
+        "licence": licence,
         "n_rows": trained.n_rows,
         "n_rows_by_language": dict(sorted(counts.items())),
         "n_rows_by_label": dict(sorted(Counter(turn.label for turn in turns).items())),
         "penalty": train.PENALTY,
         "temperature": round(weights.temperature, _DIGITS),
-        "measured": {name: measures(weights, rows) for name, rows in sets.items()},
+        "measured": {name: measures(weights, rows) | _overlap(turns, rows) for name, rows in sets.items()},
         "not_for": list(NOT_FOR),
     }
+
+
+def _overlap(turns: list[LabelledTurn], rows: list[LabelledTurn]) -> dict[str, int]:
+    """``n_trained_on``: measured turns that stand in the training files too, with all that came before."""
+    known = {(turn.text, turn.prev_user, turn.prev_agent_tail) for turn in turns}
+    seen = sum((turn.text, turn.prev_user, turn.prev_agent_tail) in known for turn in labels.with_context(rows))
+    return {"n_trained_on": seen} if seen else {}
 
 
 def measures(weights: Model, turns: list[LabelledTurn]) -> dict[str, Any]:
@@ -176,14 +212,15 @@ def _interval(x: int, n: int) -> list[float] | None:
 def page(card: dict[str, Any]) -> str:
     """The card as Markdown."""
     lines = [
-        "# Model card: borderline classifier",
+        _TITLE,
         "",
         "Generated by `evalpipe signals train` beside the weights; `card.json` has the same numbers. What the "
         "classifier is for: [docs/borderline.md](../../docs/borderline.md).",
         "",
         f"- Model version {card['model_version']}, features {card['features_version']}, label guide "
         f"{card['guide_version']}.",
-        f"- Trained on {card['n_rows']:,} labelled turns (digest {card['labels_digest']}), licence {card['licence']}: "
+        f"- Trained on {card['n_rows']:,} labelled turns (digest {card['labels_digest']}), "
+        f"licence {card['licence'] or 'not stated'}: "
         + ", ".join(f"{lang} {n:,}" for lang, n in card["n_rows_by_language"].items())
         + ".",
         f"- One logistic regression over hashed characters and words of a turn and what came before it; temperature "
@@ -201,7 +238,7 @@ def page(card: dict[str, Any]) -> str:
 def _measured(found: dict[str, Any]) -> list[str]:
     negative, positive = (_cell(found["average_precision"][family]) for family in ("negative", "positive"))
     lines = [
-        f"{found['n_rows']:,} turns that something came before, none of them trained on. Average precision {negative} "
+        f"{found['n_rows']:,} turns that something came before, {_trained_on(found)}. Average precision {negative} "
         f"for negative (complaint or correction), {positive} for positive (confirm or praise). Calibration error "
         f"{_cell(found['calibration_error'])}.",
         "",
@@ -225,6 +262,11 @@ def _measured(found: dict[str, Any]) -> list[str]:
         cells = " | ".join(f"{_with(of, 'precision')} | {_with(of, 'recall')}" for of in pairs)
         lines.append(f"| {at} | {cells} |")
     return lines
+
+
+def _trained_on(found: dict[str, Any]) -> str:
+    n = found.get("n_trained_on", 0)
+    return f"**{n:,} of them trained on: what is measured is too good**" if n else "none of them trained on"
 
 
 def _cell(value: float | None) -> str:

@@ -3,8 +3,8 @@
 Belongs here: the question, the answer's schema, retries, what is held back. Does not belong here: which turns
 are asked about (``evalpipe review sample``), and counting: labels of a judge are one reviewer's opinion.
 
-Text leaves the machine here and nowhere else. Only masked items are asked about, and one in which the
-independent detector of the leak check still finds something is withheld.
+Text leaves the machine here and nowhere else. What is asked about is what the file holds; an item in which the
+independent detector of the leak check finds anything is withheld.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from itertools import cycle
 from typing import Any
+from urllib.parse import urlsplit
 
 import polars as pl
 
+from evalpipe import review
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 from evalpipe.masking import detector
@@ -37,7 +39,7 @@ _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, from ``data/judge/turns.toml``."""
+    """What is asked, from ``data/judge/turns.toml`` and the guide of reviewers."""
 
     version: str
     system: str
@@ -54,12 +56,14 @@ class Question:
 
 
 def question() -> Question:
-    """The shipped question."""
+    """The shipped question; its labels are those that reviewers of turns have."""
     data = tomllib.loads((data_dir() / "judge" / "turns.toml").read_text("utf-8"))
-    labels = data.pop("labels")
-    listed = "\n".join(f"- {name}: {meaning}" for name, meaning in labels.items())
+    guide = review.guide()
+    labels = guide.of("turn")
+    listed = "\n".join(f"- {label.name}: {label.help}" for label in labels)
     system = f"{data.pop('system').strip()}\nLabels:\n{listed}"
-    return Question(**data | {"system": system, "labels": tuple(labels), "alone": frozenset(data["alone"])})
+    names = tuple(label.name for label in labels)
+    return Question(**data, system=system, labels=names, alone=guide.alone & set(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def judge(items: Iterable[Mapping[str, Any]], ask: Ask, about: Question) -> Iter
     """
     for item in items:
         texts = {name: str(item.get(name) or "") for name in SHOWN}
-        if any(detector.is_high(found) for found in detector.scan(pl.Series(list(texts.values()), dtype=pl.String))):
+        # Any hit, also one that is a leak only now and then: what has left does not come back.
+        if detector.scan(pl.Series(list(texts.values()), dtype=pl.String)):
             yield Judged(item, WITHHELD, ())
             continue
         # In one pass, since a text may hold the name of another.
@@ -130,12 +135,17 @@ def endpoint(url: str, name: str, key: str, about: Question, sleep: Callable[[fl
         sleep: Waits between attempts.
 
     Raises:
-        EvalpipeError: ``JUDGE_UNUSABLE`` where no address or model is named.
+        EvalpipeError: ``JUDGE_UNUSABLE`` where no address or model is named, or what is named cannot be one.
     """
-    if not url.startswith(("http://", "https://")) or not name:
-        raise EvalpipeError("JUDGE_UNUSABLE", "no endpoint (http or https) and model are named.", where="--url")
+    place = _place(url)
+    if not name:
+        raise EvalpipeError("JUDGE_UNUSABLE", "no model is named.", where="--model")
+    if not (key.isascii() and key.isprintable()):
+        raise EvalpipeError("JUDGE_UNUSABLE", "the key holds what no header can.", where="EVALPIPE_JUDGE_KEY")
     address = url.rstrip("/") + "/chat/completions"
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+    opener = urllib.request.build_opener(_NoRedirect)
 
     def ask(messages: list[dict[str, str]]) -> str:
         body = {"model": name, "messages": messages, "temperature": about.temperature,
@@ -147,19 +157,42 @@ def endpoint(url: str, name: str, key: str, about: Question, sleep: Callable[[fl
                 wait *= 2
             request = urllib.request.Request(address, json.dumps(body).encode(), headers)
             try:
-                with urllib.request.urlopen(request, timeout=about.timeout_seconds) as response:
+                with opener.open(request, timeout=about.timeout_seconds) as response:
                     return _content(response.read())
             except urllib.error.HTTPError as error:
                 with error:
                     why = f"it answers with status {error.code}."
                     if error.code not in _BUSY:
-                        raise EvalpipeError("JUDGE_UNUSABLE", why, where=address) from None
+                        raise EvalpipeError("JUDGE_UNUSABLE", why, where=place) from None
                     wait = max(wait, _asked_to_wait(error))
             except (OSError, HTTPException) as error:
                 why = f"it cannot be reached: {type(error).__name__}."
-        raise EvalpipeError("JUDGE_UNUSABLE", f"{why} {about.attempts} attempts failed.", where=address)
+        raise EvalpipeError("JUDGE_UNUSABLE", f"{why} {about.attempts} attempts failed.", where=place)
 
     return ask
+
+
+def _place(url: str) -> str:
+    """Scheme, host and port of an address: what may be shown of it."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or parts.scheme not in ("http", "https") or not (url.isascii() and url.isprintable()) or " " in url:
+        raise EvalpipeError("JUDGE_UNUSABLE", "no endpoint (http or https) is named.", where="--url")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        what = "it holds credentials or a query; a key comes from EVALPIPE_JUDGE_KEY alone."
+        raise EvalpipeError("JUDGE_UNUSABLE", what, where="--url")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" + (f":{port}" if port is not None else "")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Makes a redirect a failure: text and key go to the address that was named, and to no other."""
+
+    def redirect_request(self, *args: Any, **more: Any) -> None:
+        """Follow nothing."""
 
 
 def _said(role: str, content: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from evalpipe.store.manifest import Manifest, digest_of
 #: Tables that are made here.
 TABLES = tuple(table.full_name for table in (QUALITY, AGREEMENT, DRIFT))
 #: Raise it when the same lake would give other tables.
-VERSION = "1"
+VERSION = "2"
 #: Model of sessions whose log names none.
 NO_MODEL = "(none)"
 _SESSIONS = pl.Schema({
@@ -58,7 +58,7 @@ def make(context: Context) -> dict[str, Path]:
         files = {name: kept.path_of(lake, name, known.get(name, "")) for name in TABLES}
         if all(path.exists() for path in files.values()):
             return files
-    opinions = reviews.read(lake, reviews.OPINIONS)
+    opinions = reviews.pooled(lake)
     sessions, rows = counted(context, manifests)
     found = {
         QUALITY.full_name: _quality(context, opinions, rows),
@@ -74,8 +74,13 @@ def make(context: Context) -> dict[str, Path]:
 def _made_from(context: Context, manifests: Sequence[Manifest]) -> str:
     """Digest of all that the tables are made from."""
     masked = [m.content_of("masked.sessions") for one in manifests if (m := context.lookup("masked", one.key.day))]
-    opinions = [path.name for path in context.lake.appended(reviews.OPINIONS)]
-    rules = [str(review.limits()), context.criteria.sub_hash("extraction"), context.criteria.sub_hash("outcomes")]
+    opinions = [path.name for table in reviews.APPENDED for path in context.lake.appended(table)]
+    rules = [
+        str(review.limits()),
+        review.guide().version,
+        context.criteria.sub_hash("extraction"),
+        context.criteria.sub_hash("outcomes"),
+    ]
     return digest_of([VERSION, [m.content for m in manifests], masked, opinions, rules])
 
 

@@ -1,14 +1,15 @@
 """Drawing a sample of a home for review: what can be shown, what is drawn, and its text.
 
-Belongs here: items and their masked text from the lake. Does not belong here: how items are chosen
-(``review/draw.py``), what the reviewer's file looks like (``review/files.py``).
+Belongs here: what could be drawn, and the key of what was. Does not belong here: how items are chosen
+(``review/draw.py``), their text (``review_shown.py``), what the reviewer's file looks like (``review/files.py``).
 
 Items are chosen from tables without text; text is read of the sessions that were chosen only.
 """
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -17,23 +18,20 @@ import polars as pl
 
 from evalpipe import review, signals
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.contracts.render import frame
-from evalpipe.contracts.tables.reviews import REVIEW_ITEMS
+from evalpipe.contracts.render import empty, frame
+from evalpipe.contracts.tables.reviews import REVIEW_FRAMES, REVIEW_ITEMS
 from evalpipe.review.draw import FRAME
-from evalpipe.signals.turns import HUMAN, human_turns
-from evalpipe.steps import reviews
+from evalpipe.signals.turns import HUMAN
+from evalpipe.steps import review_shown, reviews
 from evalpipe.steps.context import Context
 from evalpipe.steps.quality import NO_MODEL
-from evalpipe.store.files import locked
 from evalpipe.store.manifest import Manifest, digest_of
 
-#: Characters of each text that a reviewer sees; of a longer one its beginning and its end.
-_REQUEST, _TAIL, _TURN, _ARGUMENTS, _OUTPUT = 1_500, 800, 4_000, 1_500, 4_000
 _ITEM = ("session_id", "seq")
 #: What is known of an item before it is drawn: what the draw reads, and its place.
 _ITEMS = pl.Schema(
     {
-        **FRAME,
+        **{name: kind for name, kind in FRAME.items() if name not in ("held", "is_drawn")},
         "session_id": pl.String(),
         "seq": pl.Int32(),
         "source": pl.String(),
@@ -68,7 +66,13 @@ class _Day:
     signals: Manifest
 
 
-def sample(context: Context, size: int, days: tuple[date, date] | None = None) -> Sample:
+#: What keeps the items that reviewers see, before the home says that they were drawn.
+Keep = Callable[[list[dict[str, Any]]], None]
+
+
+def sample(
+    context: Context, size: int, days: tuple[date, date] | None = None, keep: Keep = lambda items: None
+) -> Sample:
     """Draw a sample and keep its key in the home; the same home and size give the same sample.
 
     Items of earlier samples are not drawn again.
@@ -77,6 +81,7 @@ def sample(context: Context, size: int, days: tuple[date, date] | None = None) -
         context: The open home.
         size: Items at most.
         days: Only sessions that start from A to B.
+        keep: Called with the items; where it fails nothing was drawn.
 
     Raises:
         EvalpipeError: ``NO_TEXT_TO_REVIEW`` where nothing can be shown; ``NO_RESULT`` where everything
@@ -89,28 +94,76 @@ def sample(context: Context, size: int, days: tuple[date, date] | None = None) -
         if (masked := context.lookup("masked", day)) is not None
         if (made := context.lookup("signals", day)) is not None
     ]
-    with locked(context.lake.root / "signals" / ".reviews.lock"):
+    with reviews.alone(context.lake):
         items, n_without_text = _items(context, found)
         if items.is_empty():
             what = f"{n_without_text} sessions have none" if n_without_text else "no session of these days has a turn"
             raise EvalpipeError("NO_TEXT_TO_REVIEW", f"{what}.", where=str(context.settings.home))
-        before = reviews.read(context.lake, reviews.ITEMS).select(_ITEM)
-        items = items.join(before, on=_ITEM, how="anti", maintain_order="left")
-        drawn = review.draw(
-            items.select(list(FRAME)), size, review.limits(), context.criteria.extraction.min_confidence
-        )
+        items = _with_earlier(context, items)
+        chances = review.draw(items, size, review.limits(), context.criteria.extraction.min_confidence)
+        drawn = chances.filter(pl.col("parts").list.len() > 0)
         if drawn.is_empty():
             what = "every item of these days was drawn before."
             raise EvalpipeError("NO_RESULT", what, where="review sample", fix="Land newer logs, or name other days.")
-        sample_id = digest_of([size, drawn.rows()])[:8]
+        # With a letter in front: a spreadsheet takes eight digits for a number.
+        sample_id = f"s{digest_of([size, drawn.rows()])[:8]}"
         chosen = items.join(drawn, on="key", how="inner", maintain_order="left")
-        shown = _shown(context, found, chosen)
+        shown = review_shown.shown(context, {one.day: one.masked for one in found}, chosen)
         order = sorted(shown, key=lambda key: digest_of([sample_id, key]))
-        numbered = {key: f"{sample_id}.{number:04d}" for number, key in enumerate(order, 1)}
+        numbered = {key: f"{sample_id}-{number:04d}" for number, key in enumerate(order, 1)}
         rows = [_key_row(row, numbered, shown, sample_id) for row in chosen.iter_rows(named=True)]
+        frames = items.join(chances, on="key").with_columns(
+            sample_id=pl.lit(sample_id), n_drawn=pl.lit(len(order), pl.Int32)
+        )
+        listed = [_listed(numbered[key], shown[key]) for key in order]
+        keep(listed)
+        # First, because an item that is drawn and has no frame would weigh too much.
+        context.lake.append(reviews.FRAMES, frames.select(list(empty(REVIEW_FRAMES).columns)))
         context.lake.append(reviews.ITEMS, frame(REVIEW_ITEMS, rows))
-    listed = [{"item_id": numbered[key], **shown[key], "labels": [], "note": ""} for key in order]
-    return Sample(sample_id, listed, items.height, n_without_text)
+    return Sample(sample_id, listed, items.filter(~pl.col("is_drawn")).height, n_without_text)
+
+
+def again(context: Context, sample_id: str) -> Sample:
+    """The items of a sample that was drawn before, as far as their text is still there.
+
+    Args:
+        context: The open home.
+        sample_id: Sample, as ``review sample`` names it; the number of any of its items does as well.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT`` for no sample of this home; ``NO_TEXT_TO_REVIEW``.
+    """
+    items = reviews.read(context.lake, reviews.ITEMS)
+    mine = items.filter(pl.col("sample_id") == re.split(r"[-.]", sample_id)[0])
+    if mine.is_empty():
+        known = ", ".join(items["sample_id"].unique().sort()) or "none"
+        raise EvalpipeError("BAD_ARGUMENT", f"this home has no such sample; it has {known}", where="--again")
+    mine = mine.with_columns(key=pl.col("item_id"))
+    days = {day: masked for day in mine["day"].unique().sort() if (masked := context.lookup("masked", day)) is not None}
+    shown = review_shown.shown(context, days, mine)
+    if not shown:
+        raise EvalpipeError("NO_TEXT_TO_REVIEW", "the text of this sample has gone.", where=mine["sample_id"][0])
+    n_without = mine.filter(~pl.col("key").is_in(list(shown)))["session_id"].n_unique()
+    return Sample(
+        mine["sample_id"][0],
+        [_listed(key, shown[key]) for key in sorted(shown, key=lambda key: (len(key), key))],
+        mine.height,
+        n_without,
+    )
+
+
+def _listed(item_id: str, shown: dict[str, Any]) -> dict[str, Any]:
+    return {"item_id": item_id, **shown, "labels": [], "note": ""}
+
+
+def _with_earlier(context: Context, items: pl.DataFrame) -> pl.DataFrame:
+    """Items with what earlier samples hold: columns ``held`` and ``is_drawn`` of the frame."""
+    drawn = reviews.read(context.lake, reviews.ITEMS)
+    held = review.held(review.chances(drawn, reviews.read(context.lake, reviews.FRAMES)))
+    mark = drawn.select(_ITEM).unique().with_columns(is_drawn=pl.lit(value=True))
+    for known in (held, mark):
+        items = items.join(known, on=_ITEM, how="left", maintain_order="left")
+    return items.with_columns(pl.col("held").fill_null(0.0), pl.col("is_drawn").fill_null(value=False))
 
 
 def _key_row(
@@ -216,72 +269,3 @@ def _detected(context: Context, one: _Day) -> pl.DataFrame:
         candidates=pl.col("signal").filter(~sure),
         confidence=pl.col("confidence"),
     )
-
-
-def _shown(context: Context, days: list[_Day], chosen: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    """What a reviewer sees of each item, by its key, and the language of the turn itself."""
-    wanted = chosen["session_id"].unique().implode()
-    out: dict[str, dict[str, Any]] = {}
-    for one in days:
-        mine = chosen.filter(day=one.day)
-        if mine.is_empty():
-            continue
-        paths = context.lake.paths("masked.steps", [one.masked])
-        steps = pl.concat(
-            [pl.scan_parquet(path).filter(pl.col("session_id").is_in(wanted)).collect() for path in paths]
-        ).sort("session_id", "seq")
-        langs = {(row[0], row[1]): row[2] for row in human_turns(steps).select(*_ITEM, "lang").iter_rows()}
-        for session_id, rows in mine.group_by("session_id", maintain_order=True):
-            of_session = steps.filter(pl.col("session_id") == session_id[0]).to_dicts()
-            for row in rows.iter_rows(named=True):
-                out[row["key"]] = _shown_item(of_session, row, langs)
-    return out
-
-
-def _shown_item(steps: list[dict[str, Any]], row: dict[str, Any], langs: dict[tuple[str, int], str]) -> dict[str, Any]:
-    before = [step for step in steps if step["seq"] < row["seq"] and step["parent_id"] is None]
-    step = next(step for step in steps if step["seq"] == row["seq"])
-    asked = next((s for s in reversed(before) if s["kind"] == "user" and s["origin"] in HUMAN and s["text"]), None)
-    answered = next((s for s in reversed(before) if s["kind"] == "agent" and s["text"]), None)
-    is_turn = row["kind"] == "turn"
-    # What a person wrote after the agent's last words is no answer to be judged.
-    if is_turn and asked and answered and answered["seq"] < asked["seq"]:
-        answered = None
-    return {
-        "kind": row["kind"],
-        "lang": langs.get((row["session_id"], row["seq"]), row["lang"]) if is_turn else row["lang"],
-        "previous_request": _cut(asked["text"], _REQUEST) if asked else "",
-        "agent_tail": _tail(answered["text"]) if answered else "",
-        "shown": _cut(step["text"] or "", _TURN) if is_turn else _call(step),
-    }
-
-
-def _tail(text: str) -> str:
-    return text if len(text) <= _TAIL else f"[...] {text[-_TAIL:]}"
-
-
-def _call(step: dict[str, Any]) -> str:
-    parts = [
-        step["name"] or "",
-        _cut(_command(step["arguments"] or ""), _ARGUMENTS),
-        _cut(step["text"] or "", _TURN),
-        f"exit code {step['exit_code']}" if step["exit_code"] is not None else "",
-        _cut(step["output"] or "", _OUTPUT),
-    ]
-    return "\n".join(part for part in parts if part)
-
-
-def _command(arguments: str) -> str:
-    """The one text argument of a call without its JSON, where there is only one."""
-    try:
-        value = json.loads(arguments)
-    except ValueError:
-        return arguments
-    if isinstance(value, dict) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
-        return only
-    return arguments
-
-
-def _cut(text: str, chars: int) -> str:
-    half = chars // 2
-    return text if len(text) <= chars else f"{text[:half]}\n[... {len(text) - chars:,} characters ...]\n{text[-half:]}"

@@ -1,16 +1,17 @@
 """Reviews of a home: the samples that were drawn, what people said of them, and what that demotes.
 
-Belongs here: reading and appending the two tables that only grow, and what leaves them when a person is
+Belongs here: reading and appending the tables that only grow, and what leaves them when a person is
 erased, withdraws, or text expires. Does not belong here: drawing (``review_sample.py``), estimates
 (``review``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -19,7 +20,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty, frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
-from evalpipe.contracts.tables.reviews import REVIEW_ITEMS, REVIEWS
+from evalpipe.contracts.tables.reviews import REVIEW_FRAMES, REVIEW_ITEMS, REVIEWS
 from evalpipe.masking import MaskPlan
 from evalpipe.review import Labelled
 from evalpipe.store.files import locked
@@ -29,9 +30,13 @@ from evalpipe.store.rewrite import Change, rewrite_appended
 if TYPE_CHECKING:  # the context asks here what is demoted
     from evalpipe.steps.context import Context
 
-ITEMS, OPINIONS = REVIEW_ITEMS.full_name, REVIEWS.full_name
+ITEMS, FRAMES, OPINIONS = REVIEW_ITEMS.full_name, REVIEW_FRAMES.full_name, REVIEWS.full_name
 #: Tables of reviews that grow by appended files.
-APPENDED = (ITEMS, OPINIONS)
+APPENDED = (ITEMS, FRAMES, OPINIONS)
+
+
+#: Items from which on two reviewers who never differ are rather one.
+_ALIKE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class Imported:
         n_new: Opinions that were appended; those that the home had already are not.
         n_changed: Among them, opinions that replace one of the same reviewer.
         n_gone: Items of a sample of this home that are not there any more: erased, or consent is withdrawn.
+        n_rows: Items in the files, those without a label among them.
+        same_as: Reviewer who had labelled all these items alike, where this one is new; else empty.
         demoted, promoted: (signal, language) that outcomes count no longer, or count again.
     """
 
@@ -50,19 +57,53 @@ class Imported:
     n_new: int
     n_changed: int
     n_gone: int
+    n_rows: int
+    same_as: str
     demoted: tuple[tuple[str, str], ...]
     promoted: tuple[tuple[str, str], ...]
 
 
+@contextmanager
+def alone(lake: Lake) -> Iterator[None]:
+    """Keep others from drawing and importing."""
+    with locked(lake.root / "signals" / ".reviews.lock"):
+        yield
+
+
 def read(lake: Lake, table: str) -> pl.DataFrame:
-    """All rows of one of :data:`APPENDED`."""
-    files = lake.appended(table)
-    return pl.concat([pl.read_parquet(path) for path in files]) if files else empty(TABLES[table])
+    """All rows of one of :data:`APPENDED`.
+
+    Raises:
+        EvalpipeError: ``HOME_DAMAGED`` naming the file that cannot be read.
+    """
+    whole = empty(TABLES[table])
+    files = [_read(path, whole.columns) for path in lake.appended(table)]
+    return pl.concat(files) if files else whole
+
+
+def _read(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path).select(columns)
+    except (OSError, pl.exceptions.PolarsError):
+        fix = "Restore the file, or delete it and import the files of its reviewers again."
+        what = "a file of reviews cannot be read."
+        raise EvalpipeError("HOME_DAMAGED", what, where=str(path), fix=fix) from None
+
+
+def pooled(lake: Lake) -> pl.DataFrame:
+    """What reviewers said by the guide in force, each item with its probability to be drawn and labelled at all."""
+    opinions = read(lake, OPINIONS).filter(pl.col("guide_version") == review.guide().version)
+    if opinions.is_empty():
+        return opinions
+    items = read(lake, ITEMS)
+    wanted = opinions.select("session_id", "seq").unique()
+    frames = read(lake, FRAMES).join(wanted, on=["session_id", "seq"], how="semi")
+    return review.pooled(opinions, items, review.chances(items, frames))
 
 
 def demoted(lake: Lake) -> frozenset[tuple[str, str]]:
     """Signals that outcomes must not count, as (signal, language): what the reviews of a home say now."""
-    opinions = read(lake, OPINIONS)
+    opinions = pooled(lake)
     limits = review.limits()
     if opinions.is_empty() and limits.unproven_counts:
         return frozenset()
@@ -86,20 +127,24 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
         EvalpipeError: ``REVIEW_INVALID``, ``BAD_ARGUMENT``, ``FILE_FAILED``.
     """
     guide = review.guide()
-    labelled = review.read_labels(paths, guide)
+    reviewer = reviewer.casefold()
+    labelled, n_rows = review.read_files(paths, guide)
+    for one in labelled:
+        if one.reviewer and one.reviewer.casefold() != reviewer:
+            what = "the file says that another reviewer gave this label."
+            raise EvalpipeError("REVIEW_INVALID", what, where=one.where)
     lake = context.lake
-    with locked(lake.root / "signals" / ".reviews.lock"):
+    with alone(lake):
         before = demoted(lake)
         items = {row["item_id"]: row for row in read(lake, ITEMS).iter_rows(named=True)}
-        last = {
-            row["item_id"]: row
-            for row in read(lake, OPINIONS).filter(pl.col("reviewer") == reviewer).sort("revision").to_dicts()
-        }
-        samples = {row["sample_id"] for row in items.values()}
+        opinions = review.last_opinions(read(lake, OPINIONS))
+        last = {row["item_id"]: row for row in opinions.filter(reviewer=reviewer).to_dicts()}
+        same_as = "" if last else twin(opinions, labelled)
+        sizes = _sizes(lake, items.values())
         rows, n_changed, n_gone = [], 0, 0
         for one in labelled:
             item = items.get(one.item_id)
-            if item is None and one.item_id.partition(".")[0] in samples:
+            if item is None and was_drawn(one.item_id, sizes):
                 n_gone += 1
                 continue
             if item is None:
@@ -109,7 +154,8 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
                 raise EvalpipeError("REVIEW_INVALID", f"a label is not for a {item['kind']}.", where=one.where)
             old = last.get(one.item_id)
             note = _masked(one, context.mask_plan)
-            if old is not None and (tuple(old["labels"]), old["note"]) == (one.labels, note):
+            now = one.labels, note, guide.version
+            if old is not None and (tuple(old["labels"]), old["note"], old["guide_version"]) == now:
                 continue
             n_changed += old is not None
             revision = old["revision"] + 1 if old is not None else 1
@@ -118,7 +164,42 @@ def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
         lake.append(OPINIONS, frame(REVIEWS, rows))
         after = demoted(lake)
     moved = tuple(sorted(after - before)), tuple(sorted(before - after))
-    return Imported(len(labelled), len(rows), n_changed, n_gone, *moved)
+    return Imported(len(labelled), len(rows), n_changed, n_gone, n_rows, same_as, *moved)
+
+
+def twin(opinions: pl.DataFrame, labelled: Sequence[Labelled]) -> str:
+    """Reviewer who gave all of some items the labels that a file gives them; empty where nobody did.
+
+    Args:
+        opinions: Last opinions.
+        labelled: Labels of a file; fewer than ten may be alike by chance.
+    """
+    mine = {one.item_id: list(one.labels) for one in labelled}
+    for (name,), rows in opinions.group_by("reviewer", maintain_order=True):
+        theirs = dict(rows.select("item_id", "labels").iter_rows())
+        if len(mine) >= _ALIKE and all(theirs.get(item) == labels for item, labels in mine.items()):
+            return str(name)
+    return ""
+
+
+def _sizes(lake: Lake, items: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Items that each sample held when it was drawn; ``None`` where that was not kept."""
+    sizes: dict[str, int | None] = {row["sample_id"]: None for row in items}
+    return sizes | dict(read(lake, FRAMES).select("sample_id", "n_drawn").unique().iter_rows())
+
+
+def was_drawn(item_id: str, sizes: Mapping[str, int | None]) -> bool:
+    """Whether a sample held an item of that number, as it was written.
+
+    Args:
+        item_id: Number of an item, as a file has it.
+        sizes: Items of each sample; ``None`` where it is not known.
+    """
+    sample_id, _, number = item_id.replace(".", "-").rpartition("-")
+    if sample_id not in sizes or not number.isdecimal() or number != f"{int(number):04d}":
+        return False
+    size = sizes[sample_id]
+    return int(number) >= 1 and (size is None or int(number) <= size)
 
 
 def _masked(one: Labelled, plan: MaskPlan) -> str | None:
@@ -145,7 +226,7 @@ def without_notes(lake: Lake, sessions: Iterable[str]) -> None:
 
 def follow(context: Context) -> None:
     """Drop reviews of sessions whose consent is withdrawn since, and remarks on sessions of a tier without text."""
-    days = read(context.lake, ITEMS)["day"].unique()
+    days = pl.concat([read(context.lake, table)["day"] for table in (ITEMS, FRAMES)]).unique()
     manifests = [m for day in days if (m := context.lookup("masked", day)) is not None]
     sessions = context.lake.read("masked.sessions", manifests, ["session_id", "consent", "source"])
     gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"].implode()

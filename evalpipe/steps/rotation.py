@@ -32,7 +32,7 @@ from evalpipe.steps import epochs, erase, tiers
 from evalpipe.steps.context import Context, load_criteria, yesterday
 from evalpipe.steps.progress import sink
 from evalpipe.steps.publish import APPENDED, publish
-from evalpipe.steps.reviews import ITEMS
+from evalpipe.steps.reviews import FRAMES, ITEMS
 from evalpipe.store.files import move_durably, sync
 from evalpipe.store.lake import Lake, stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
@@ -237,7 +237,7 @@ def _ledgers(context: Context, old: MaskingKey, manifest: Manifest) -> dict[str,
 
 
 def _move_appended(lake: Lake, new: MaskingKey) -> None:
-    for table in (*APPENDED, ITEMS):
+    for table in (*APPENDED, ITEMS, FRAMES):
         for path in lake.appended(table):
             rows = moved = pl.read_parquet(path)
             for old in new.ancestors():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,9 @@ import polars as pl
 import pytest
 
 from evalpipe import analysis
+from evalpipe.analysis.evidence import evidence_tables
+from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts import render
 from evalpipe.contracts.metrics import METRICS
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
@@ -159,6 +163,25 @@ def run() -> Callable[..., Scored]:
         return tables
 
     return make
+
+
+@pytest.fixture
+def headline_of(run: Callable[..., Scored], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Headline]:
+    """The headline metric as arrays, as the tables of evidence get it."""
+
+    def find(outcomes: pl.DataFrame, criteria: Criteria, **over: Any) -> Headline:
+        met: list[Headline] = []
+
+        def catch(headline: Headline, stamp: Stamp) -> Scored:
+            met.append(headline)
+            return evidence_tables(headline, stamp)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(importlib.import_module("evalpipe.analysis.score"), "evidence_tables", catch)
+            run(outcomes, criteria, **over)
+        return met[0]
+
+    return find
 
 
 @pytest.fixture

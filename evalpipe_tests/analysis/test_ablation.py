@@ -19,10 +19,9 @@ from evalpipe_tests.analysis.conftest import AS_OF, FIRST_DAY
 TRUTH = {"m-1": (0.0, 1.0), "m-2": (0.3, 0.5), "m-3": (0.6, 0.0), "m-4": (0.9, -0.5)}
 
 
-@pytest.fixture
-def rows(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]) -> pl.DataFrame:
+def made(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame], **columns: list[Any]) -> pl.DataFrame:
     models = [f"m-{1 + i % 4}" for i in range(800)]
-    outcomes = make_outcomes(models, np.zeros(800))
+    outcomes = make_outcomes(models, np.zeros(800), **columns)
     rng = np.random.default_rng(2)
     hard, said = (np.array([TRUTH[m][side] for m in models]) + rng.normal(0, 0.1, 800) for side in (0, 1))
     scores = pl.DataFrame(
@@ -33,6 +32,11 @@ def rows(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]) -> pl.D
         outcomes, scores, criteria, as_of=AS_OF, window="28d", window_start=FIRST_DAY, window_end=AS_OF,
         arms=render.empty(ROUTING_ARMS),
     )  # fmt: skip
+
+
+@pytest.fixture
+def rows(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]) -> pl.DataFrame:
+    return made(criteria, make_outcomes)
 
 
 def of(rows: pl.DataFrame, mask: str) -> list[dict[str, Any]]:
@@ -56,3 +60,24 @@ def test_parts_of_a_shift_add_up(rows: pl.DataFrame) -> None:
     total = wide["estimate_hard"] + wide["estimate_semantic"]
     assert np.allclose(total, wide["estimate_all"], atol=1e-9)
     assert np.allclose(wide["share_of_shift_hard"] + wide["share_of_shift_semantic"], 1.0)
+
+
+def test_an_order_needs_common_traffic_and_a_row_its_status(
+    rows: pl.DataFrame, criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]
+) -> None:
+    assert set(rows["status"]) == {"ok"}
+    # Three of four sessions of a version are of work that no other does.
+    apart = [f"only-{i % 4}" if i // 4 % 4 else "coding" for i in range(800)]
+    thin = made(criteria, make_outcomes, scenario=apart)
+    assert thin["estimate"].null_count() == 0
+    assert set(thin["status"]) == {"inconclusive"}
+    assert set(thin["reasons"].explode()) == {"low_support"}
+    for column in ("place", "share_of_shift", "kendall_tau", "top_overlap"):
+        assert thin[column].null_count() == thin.height
+
+
+def test_a_failed_design_is_told(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]) -> None:
+    # Who writes Chinese is served by two versions only: that was no lottery.
+    found = made(criteria, make_outcomes, language=["zh" if i % 4 < 2 else "en" for i in range(800)])
+    assert set(found["status"]) == {"suspect"}
+    assert set(found["reasons"].explode()) == {"balance"}

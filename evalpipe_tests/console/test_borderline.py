@@ -36,9 +36,9 @@ def test_training_writes_weights_and_their_card(talk: Path, tmp_path: Path, caps
     assert card["model_version"] == model.load(out).digest
     assert card["measured"]["held"]["n_rows"] == 3
     assert card["measured"]["held"]["by_class"]["praise"]["recall"] is None
-    assert json.loads((out.parent / "card.json").read_text("utf-8")) == card
-    assert (out.parent / "MODEL_CARD.md").read_text("utf-8").startswith("# Model card")
-    assert sorted(path.name for path in out.parent.iterdir()) == ["MODEL_CARD.md", "card.json", "w.npz"]
+    assert json.loads((out.parent / "w.card.json").read_text("utf-8")) == card
+    assert (out.parent / "w.MODEL_CARD.md").read_text("utf-8").startswith("# Model card")
+    assert sorted(path.name for path in out.parent.iterdir()) == ["w.MODEL_CARD.md", "w.card.json", "w.npz"]
 
 
 def test_the_shipped_weights_are_told_beside_the_patterns(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:

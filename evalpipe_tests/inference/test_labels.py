@@ -139,3 +139,14 @@ def test_calibration_by_hand() -> None:
     assert isnan(calibration(p, np.ones(8, dtype=bool)).slope)
     assert isnan(brier_score(np.zeros(0), np.zeros(0, dtype=bool)))
     assert isnan(calibration(np.zeros(0), np.zeros(0, dtype=bool)).ece)
+
+
+def test_labels_that_do_not_vary_give_no_interval() -> None:
+    flat, many = np.ones(40), np.ones(100)
+    found = rectified_mean(flat, flat, many)
+    assert (found.estimate, found.status, found.reason) == (1.0, "inconclusive", "no_variation")
+    assert np.isnan([found.se, found.lo, found.hi]).all()
+    some = np.arange(40) % 2.0
+    alone = rectified_mean(some, some, np.tile(some, 3), users=(np.zeros(40, dtype=int), np.zeros(120, dtype=int)))
+    assert (alone.estimate, alone.reason) == (0.5, "one_user")
+    assert np.isnan([alone.se, alone.lo, alone.hi]).all()

@@ -96,3 +96,10 @@ def test_evidence_does_not_overflow() -> None:
     found = edetector(np.full(2_000, -0.5), np.full(2_000, 0.01))
     assert found.first == 0
     assert not np.isnan(found.evidence).any()
+
+
+def test_evidence_stays_a_number_however_long_nobody_acknowledges_an_alarm() -> None:
+    found = edetector(np.full(400, -0.5), np.full(400, 0.01))
+    assert np.isfinite(found.evidence).all()
+    assert found.evidence[-1] == pytest.approx(1e300)
+    assert found.first == 0

@@ -152,3 +152,28 @@ def test_the_short_way_has_no_number_where_there_is_none() -> None:
     assert np.isnan(same.se).all()
     resampled = bootstrap_comparison(alone, Options(), 10, 1)
     assert resampled.status == ["unavailable"] * 2
+
+
+def test_outcomes_that_do_not_vary_have_an_estimate_and_no_interval() -> None:
+    rng = np.random.default_rng(1)
+    label, kind = rng.integers(0, 2, 400), rng.integers(0, 3, (400, 1))
+    for found in weigh_routing(np.ones(400), label, kind, np.arange(400) // 3, 2).values():
+        assert np.allclose(found.estimate, 0.0, atol=1e-6)
+        assert np.isnan([found.se, found.lo, found.hi]).all()
+        assert found.status == ("inconclusive",) * 2
+        assert found.reasons == (("no_variation",),) * 2
+
+
+def test_a_reference_of_one_version_has_the_error_of_a_difference() -> None:
+    rng = np.random.default_rng(2)
+    label, kind = rng.integers(0, 3, 900), rng.integers(0, 3, (900, 1))
+    y = (rng.random(900) < 0.3 + 0.1 * label).astype(float)
+    against = np.eye(3) - np.array([1.0, 0.0, 0.0])
+    plain = weigh_routing(y, label, kind, np.arange(900) // 3, 3)
+    for name, found in weigh_routing(y, label, kind, np.arange(900) // 3, 3, contrast=against).items():
+        assert np.allclose(found.estimate, plain[name].estimate - plain[name].estimate[0])
+        assert (found.estimate[0], found.status[0], found.reasons[0]) == (0.0, "ok", ())
+        assert np.isnan(found.lo[0])
+        # A difference of two independent means varies as both do together.
+        se = [y[label == k].std() / np.sqrt((label == k).sum()) for k in range(3)]
+        assert found.se[2] == pytest.approx(np.hypot(se[0], se[2]), rel=0.1)

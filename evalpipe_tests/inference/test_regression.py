@@ -161,3 +161,14 @@ def test_recipes_in_one_stratum_differ_by_the_share() -> None:
     # The stratum's mean is held fixed: half-width of the version's own mean.
     own = sample.y[sample.version == 0]
     assert (mean.hi - mean.lo) / 2 == pytest.approx(1.96 * own.std() / np.sqrt(len(own)), rel=0.08)
+
+
+def test_a_bootstrap_of_equal_outcomes_or_of_one_user_has_no_interval() -> None:
+    flat = prepared(make([1.0] * 40, [0, 1] * 20))
+    found = user_bootstrap(flat.rows, flat.target.ell, 50, 1)
+    assert np.isnan([found.se, found.lo, found.hi]).all()
+    assert (found.status, found.reason) == (["inconclusive"] * 2, ["no_variation"] * 2)
+    alone = prepared(make([1.0, 0.0] * 20, [0, 1] * 20, user=[0] * 40), Options(min_users_per_cell=1))
+    found = user_bootstrap(alone.rows, alone.target.ell, 50, 1)
+    assert np.isnan([found.se, found.lo, found.hi]).all()
+    assert (found.status, found.reason) == (["unavailable"] * 2, ["one_user"] * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 
 from evalpipe import review
 from evalpipe.contracts.render import frame
-from evalpipe.contracts.tables.reviews import REVIEWS
+from evalpipe.contracts.tables.reviews import REVIEW_FRAMES, REVIEW_ITEMS, REVIEWS
 from evalpipe.inference import (
     Share,
     equal_shares,
@@ -60,7 +61,8 @@ def demoted(*groups: list[dict[str, Any]], **limits: Any) -> frozenset[tuple[str
 
 
 def drawable(n: int, **columns: Any) -> pl.DataFrame:
-    row = {"kind": "turn", "lang": "en", "model": "m-1", "emitted": [], "candidates": [], "confidence": []} | columns
+    row = {"kind": "turn", "lang": "en", "model": "m-1", "emitted": [], "candidates": [], "confidence": []}
+    row |= {"held": 0.0, "is_drawn": False} | columns
     start = row.pop("start", 0)
     return pl.DataFrame([row | {"key": f"k{start + i:05d}"} for i in range(n)], schema=FRAME)
 
@@ -82,9 +84,10 @@ def test_rare_strata_are_drawn_and_probabilities_are_those_of_the_draw() -> None
             drawable(100, start=7000, candidates=["accept.implicit"], confidence=[0.5]),
         ]
     )
-    drawn = review.draw(population, 100, LIMITS, 0.75)
-    assert drawn.height == 100
-    assert drawn.equals(review.draw(population.reverse(), 100, LIMITS, 0.75))
+    told = review.draw(population, 100, LIMITS, 0.75)
+    drawn = told.filter(pl.col("parts").list.len() > 0)
+    assert (told.height, drawn.height) == (population.height, 100)
+    assert told.equals(review.draw(population.reverse(), 100, LIMITS, 0.75))
     joined = drawn.join(population, on="key")
     assert joined.filter(lang="pt").height == 10, "a small stratum is taken whole"
     assert (joined.filter(lang="pt")["inclusion_prob"] == 1.0).all()
@@ -97,6 +100,63 @@ def test_rare_strata_are_drawn_and_probabilities_are_those_of_the_draw() -> None
     silent = joined.filter(pl.col("emitted").list.len() == 0)
     assert (1 / silent["inclusion_prob"]).sum() == pytest.approx(2000)
     assert silent["candidates"].list.len().sum() > 0, "what is a candidate only may be what was missed"
+
+
+@pytest.mark.parametrize("n_labelled", [(60,), (60, 60, 60, 60), (60, 60, 0, 0), (60, 30, 60)])
+def test_several_samples_estimate_what_one_does(n_labelled: tuple[int, ...]) -> None:
+    # Half of the corrections are found; a fifth of what is found is none.
+    truth = {
+        "right": ("correction", 80),
+        "wrong": ("neutral", 20),
+        "missed": ("correction", 80),
+        "none": ("neutral", 420),
+    }
+    found = []
+    for world in range(25):
+        parts, labels = [], {}
+        for name, (label, n) in truth.items():
+            sure = {"emitted": ["correction"], "confidence": [0.95]} if name in ("right", "wrong") else {}
+            keys = [f"{world}-{name}-{i}" for i in range(n)]
+            labels |= dict.fromkeys(keys, (label, name))
+            parts.append(drawable(n, **sure).with_columns(key=pl.Series(keys)))
+        found.append(_estimates(pl.concat(parts), labels, n_labelled))
+    recall, precision = np.mean(found, axis=0)
+    assert recall == pytest.approx(0.5, abs=0.07)
+    assert precision == pytest.approx(0.8, abs=0.03)
+
+
+def _estimates(items: pl.DataFrame, labels: dict[str, tuple[str, str]], n_labelled: tuple[int, ...]) -> list[float]:
+    """Recall and precision of corrections, of samples of 60 items of which the first so many are labelled."""
+    opinions: list[dict[str, Any]] = []
+    drawn, frames = frame(REVIEW_ITEMS, []), frame(REVIEW_FRAMES, [])
+    where = pl.lit(date(2026, 1, 5)).alias("day")
+    for n in n_labelled:
+        told = review.draw(items, 60, replace(LIMITS, sample={**LIMITS.sample, "silent": 0.6, "band": 0.0}), 0.75)
+        one = told.select(
+            where,
+            "inclusion_prob",
+            sample_id=pl.lit(f"s{drawn.height}"),
+            session_id="key",
+            seq=pl.lit(1, pl.Int32),
+            n_drawn=pl.lit(60, pl.Int32),
+        )
+        frames = pl.concat([frames, one.select(frames.columns)])
+        mine = told.filter(pl.col("parts").list.len() > 0)
+        order = sorted(mine["key"], key=lambda key: hashlib.blake2b(key.encode()).digest())
+        rows = []
+        for i, key in enumerate(order):
+            emitted = ["correction"] if labels[key][1] in ("right", "wrong") else []
+            about = {"session_id": key, "sample_id": f"s{drawn.height}", "start": drawn.height + i}
+            prob = mine.filter(key=key)["inclusion_prob"].item()
+            rows += said(1, [labels[key][0]], emitted, inclusion_prob=prob, **about)
+        opinions += rows[:n]
+        drawn = pl.concat([drawn, frame(REVIEW_ITEMS, [{k: row[k] for k in drawn.columns} for row in rows])])
+        held = review.held(review.chances(drawn, frames)).select("held", key="session_id")
+        items = items.drop("held", "is_drawn").join(held, on="key", how="left")
+        items = items.with_columns(is_drawn=pl.col("key").is_in(drawn["session_id"].implode()))
+    pooled = review.pooled(frame(REVIEWS, opinions), drawn, review.chances(drawn, frames))
+    row = table(pooled).filter(signal="correction", model="all").row(0, named=True)
+    return [row["recall"], row["precision"]]
 
 
 # ---- shares and verdicts

@@ -26,7 +26,7 @@ from evalpipe.steps.erase import erase
 from evalpipe.steps.land import land
 from evalpipe.steps.publish import committed, compare, publish
 from evalpipe.steps.retention import retain
-from evalpipe.steps.review_sample import sample
+from evalpipe.steps.review_sample import again, sample
 from evalpipe.steps.signals import DEMOTED
 from evalpipe.store.warehouse import Warehouse
 from evalpipe_tests.orchestration.small import settings_of
@@ -104,6 +104,14 @@ def test_a_sample_shows_neither_model_nor_detector_and_repeats(home: Path) -> No
         assert "m-0" not in told
         assert "en.correct" not in told
         assert [item["item_id"] for item in made.items] == sorted(key["item_id"]), "the order tells nothing"
+        assert again(context, made.sample_id).items == made.items
+
+        def broken(items: list[dict[str, Any]]) -> None:
+            raise OSError(len(items))
+
+        with pytest.raises(OSError, match="60"):
+            sample(context, 60, keep=broken)
+        assert reviews.read(context.lake, reviews.ITEMS).height == 60, "what nobody was given was not drawn"
         more = sample(context, 60)
         both = reviews.read(context.lake, reviews.ITEMS)
         assert both.select("session_id", "seq").n_unique() == both.height == 120, "nothing is drawn twice"
@@ -120,6 +128,7 @@ def test_an_import_is_whole_or_nothing_and_knows_what_it_has(home: Path) -> None
         good = label(home.parent, items, "good")
         for change, what in (
             ({"item_id": "nope.0001", "labels": ["unsure"]}, "no sample"),
+            ({"item_id": items[0]["item_id"][:-4] + "0031", "labels": ["unsure"]}, "no sample"),
             ({"labels": ["made_up"]}, "unknown"),
             ({"labels": ["neutral", "praise"]}, "alone"),
             ({"labels": ["ok" if items[0]["kind"] == "turn" else "praise"]}, "is not for"),
@@ -251,7 +260,7 @@ def test_reviews_move_with_the_key(home: Path) -> None:
         known = rows(context, "masked.sessions").select("session_id")
         for table in reviews.APPENDED:
             moved = reviews.read(context.lake, table)
-            assert moved.height == 30
+            assert moved.height == (186 if table == reviews.FRAMES else 30)
             assert moved.join(known, on="session_id", how="anti").is_empty(), table
         assert reviews.add(context, [label(home.parent, items, "ann")], "ann").n_new == 0, "the files still fit"
 

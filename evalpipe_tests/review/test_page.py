@@ -98,6 +98,32 @@ def test_a_sample_is_labelled_by_keys(made: Path, chromium: browser.Browser) -> 
     assert chromium.requests() == [made.as_uri()]
 
 
+def test_two_reviewers_in_one_browser_keep_their_own_labels(made: Path, chromium: browser.Browser) -> None:
+    def labelled() -> dict[str, str]:
+        rows = [json.loads(line) for line in chromium.run("window.evalpipeReview.text()").splitlines()]
+        return {row["item_id"]: f"{row['reviewer']} {row['labels'][0]}" for row in rows}
+
+    def press(key: str, code: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            chromium.call("Input.dispatchKeyEvent", type=kind, key=key, code=code)
+
+    chromium.open(made)
+    chromium.run("window.evalpipeReview.enter('Ann')")
+    press("\u0447", "KeyX")  # x on a Cyrillic keyboard
+    assert labelled() == {"ab.0001": "ann correction", "ab.0003": "ann praise"}
+    chromium.run("document.getElementById('who').value = 'ann'; document.getElementById('save').click()")
+    chromium.open(made)
+    assert "ab.0001" not in labelled()
+    chromium.run("window.evalpipeReview.enter('bea')")
+    assert labelled() == {"ab.0003": "bea praise"}
+    chromium.run("window.evalpipeReview.enter('ann')")
+    assert labelled()["ab.0001"] == "ann correction"
+    assert "Restored 1 labels of ann" in chromium.run("document.getElementById('said').textContent")
+    chromium.run("document.getElementById('discard').click()")
+    assert labelled() == {"ab.0003": "ann praise"}
+    assert chromium.messages() == []
+
+
 def test_every_signal_that_one_item_can_show_has_a_label() -> None:
     guide = review.guide()
     known = {label.name for label in guide.labels}

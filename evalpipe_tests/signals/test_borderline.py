@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,67 @@ def test_weights_of_other_features_and_damaged_files_are_refused(
     monkeypatch.setattr(features, "VERSION", "other")
     with pytest.raises(EvalpipeError, match="made for other features"):
         model.load(model.shipped_path())
+
+
+def damaged() -> Iterator[bytes]:
+    whole = model.shipped_path().read_bytes()
+    method = bytearray(whole)
+    method[whole.rindex(b"PK\x01\x02") + 10] = 99  # a compression that nobody knows
+    yield bytes(method)
+    stream = bytearray(whole)
+    stream[60:90] = bytes(30)
+    yield bytes(stream)
+    with np.load(io.BytesIO(whole)) as file:
+        parts = dict(file)
+    for changed in (
+        {"bias": parts["bias"] * np.float32(np.nan)}, {"hashed": parts["hashed"].astype(np.float64)},
+        {"temperature": np.array([1.0, 2.0])}, {"temperature": np.float64("inf")}, {"temperature": np.array(["x"])},
+        {"scale": parts["scale"].astype("U8")},
+    ):  # fmt: skip
+        out = io.BytesIO()
+        np.savez_compressed(out, **(parts | changed))
+        yield out.getvalue()
+
+
+@pytest.mark.parametrize("content", list(damaged()), ids=range(8))
+def test_weights_of_another_kind_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "weights.npz").write_bytes(content)
+    with pytest.raises(EvalpipeError, match="MODEL_INVALID"):
+        model.load(tmp_path / "weights.npz")
+
+
+def test_a_card_tells_what_was_trained_on_and_whose_the_labels_are(tmp_path: Path) -> None:
+    rows = [turn("it still fails", "complaint", session=f"s{i}") for i in range(3)]
+    fitted = train.Trained(model.shipped(), "x", len(rows), 1)
+    card = steps.card_of(fitted, rows, {"ok": rows, "other": [turn("great", "praise")]}, None)
+    assert card["licence"] is None
+    assert card["measured"]["ok"]["n_trained_on"] == 3
+    assert "n_trained_on" not in card["measured"]["other"]
+    text = steps.page(card)
+    assert "**3 of them trained on" in text
+    assert text.count("none of them trained on") == 1
+    assert "licence not stated" in text
+
+
+@pytest.mark.parametrize("name", ["weights.npz", "weights.card.json", "weights.MODEL_CARD.md"])
+def test_files_of_others_are_not_replaced(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "train", lambda turns: pytest.fail("it was fitted"))
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(EvalpipeError, match=f"BAD_ARGUMENT.*{name}"):
+        steps.make_model([], [], tmp_path / "weights.npz")
+    with pytest.raises(EvalpipeError, match="BAD_ARGUMENT"):
+        steps.make_model([], [], tmp_path / "weights")
+
+
+def test_a_set_of_nothing_but_openings_is_refused_before_fitting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained, _ = steps.shipped_corpus()
+    held = tmp_path / "held.jsonl"
+    held.write_text(json.dumps({"text": "hello", "label": "neutral", "turn": 0}) + "\n", "utf-8")
+    monkeypatch.setattr(train, "train", lambda turns: pytest.fail("it was fitted"))
+    with pytest.raises(EvalpipeError, match=r"LABELS_INVALID \[held\]"):
+        steps.make_model(trained[:1], [held], tmp_path / "weights.npz")
 
 
 def test_probabilities_add_up_and_nothing_gives_nothing() -> None:

@@ -160,3 +160,23 @@ def test_category_and_layer_are_judged_on_right_hits() -> None:
     assert (scored.n_status_right, scored.n_status) == (2, 4)
     assert scored.status["ok"].emitted == 1
     assert [row["judged"] for row in scored.wrong] == ["error", "error", "error", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (json.dumps(TURN | {"text": "\ud800 half"}), "BAD_ENCODING"),
+        (json.dumps(TURN)[:-1] + ', "n": ' + "9" * 5_000 + "}", "BAD_JSON"),
+        ("[" * 100_000, "TOO_DEEP"),
+    ],
+    ids=["surrogate", "number", "depth"],
+)
+def test_odd_json_is_refused_and_not_raised(line: str, code: str) -> None:
+    with pytest.raises(BadRowError, match=code):
+        labelled.read_row(line.encode(), 1)
+
+
+def test_marks_and_whole_pairs_are_read() -> None:
+    row = labelled.read_row(b"\xef\xbb\xbf" + json.dumps(TURN | {"text": "\U0001f44d"}).encode(), 1)
+    assert isinstance(row, LabelledTurn)
+    assert row.text == "\U0001f44d"

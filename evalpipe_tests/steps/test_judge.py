@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evalpipe import review
 from evalpipe.console import judging
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps import judge as judges
@@ -38,11 +39,19 @@ class Server:
                 sent = content if isinstance(content, bytes) else json.dumps(
                     {"choices": [{"message": {"role": "assistant", "content": content}}]}).encode()  # fmt: skip
                 self.send_response(status)
+                if status in range(300, 400):
+                    self.send_header("Location", "/elsewhere")
                 if status == 429:
                     self.send_header("Retry-After", "7")
                 self.send_header("Content-Length", str(len(sent)))
                 self.end_headers()
                 self.wfile.write(sent)
+
+            def do_GET(self) -> None:
+                outer.keys.append(self.headers.get("Authorization"))
+                self.send_response(404)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
 
             def log_message(self, *args: object) -> None:
                 pass
@@ -122,6 +131,21 @@ def test_who_refuses_is_not_asked_again_and_who_stays_away_is_given_up(server: S
     assert len(slept) == ABOUT.attempts - 1
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nothing_follows_a_redirect(server: Server, status: int) -> None:
+    server.answers = [(status, b"")]
+    with pytest.raises(EvalpipeError, match=f"JUDGE_UNUSABLE .*status {status}"):
+        list(judges.judge([ITEM], asking(server), ABOUT))
+    assert server.keys == ["Bearer k"]
+
+
+def test_a_judge_may_say_whatever_a_reviewer_of_turns_may() -> None:
+    guide = review.guide()
+    assert set(ABOUT.labels) == {label.name for label in guide.of("turn")}
+    assert ABOUT.alone == guide.alone & set(ABOUT.labels)
+    assert all(label.help in ABOUT.system for label in guide.of("turn"))
+
+
 def test_nobody_is_asked_where_no_endpoint_is_named() -> None:
     for url, name in (("", "m"), ("http://127.0.0.1:1/v1", ""), ("file:///etc/hosts", "m")):
         with pytest.raises(EvalpipeError, match="JUDGE_UNUSABLE"):
@@ -165,3 +189,54 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvalpipeError, match=r"LABELS_INVALID \[.*items\.jsonl:1\]"):
         judging.run(items, tmp_path / "out.jsonl", url="http://127.0.0.1:1/v1", name="m", as_json=False)
     assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:s3cret@judge.example.org/v1", "https://s3cret@judge.example.org", "https://h/v1?key=s3cret",
+            "https://[::1", "https://h:s3cret/v1", "https://h:99999/", "https://", "https://h/s3cret\n", "https://h/\u00e9"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_and_never_shown(url: str) -> None:
+    with pytest.raises(EvalpipeError, match="JUDGE_UNUSABLE") as caught:
+        judges.endpoint(url, "m", "", ABOUT)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_only_the_place_of_an_address_is_shown(server: Server) -> None:
+    server.answers = [(403, b"")]
+    ask = judges.endpoint(f"{server.url}/s3cret", "m", "", ABOUT)
+    with pytest.raises(EvalpipeError, match=rf"JUDGE_UNUSABLE \[{server.url.removesuffix('/v1')}\]"):
+        ask([])
+
+
+def test_a_key_that_no_header_can_hold_is_refused() -> None:
+    with pytest.raises(EvalpipeError, match="JUDGE_UNUSABLE"):
+        judges.endpoint("https://h/v1", "m", "k\nx", ABOUT)
+
+
+def test_any_hit_of_the_detector_withholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    low = next(one.id for one in judges.detector.detectors() if not one.is_high)
+    monkeypatch.setattr(judges.detector, "scan", lambda series: {low: 1})
+    (one,) = judges.judge([ITEM], lambda messages: '{"labels": ["praise"]}', ABOUT)
+    assert one.state == "withheld"
+
+
+@pytest.mark.parametrize("left", ['{"item_id": "x.0001", "shown": "no, the', json.dumps(ITEM | {"labels": ["praise"]})])
+def test_an_interrupted_run_is_gone_on_with(
+    server: Server, tmp_path: Path, left: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items, out = tmp_path / "items.jsonl", tmp_path / "judged.jsonl"
+    items.write_text("".join(json.dumps(ITEM | {"item_id": f"x.{n:04d}"}) + "\n" for n in (0, 1, 2)), "utf-8")
+    out.write_text(json.dumps(ITEM | {"item_id": "x.0000", "note": "judge m, question 1: invalid"}) + "\n" + left)
+    out.chmod(0o644)
+    server.answers = [(200, '{"labels": ["neutral"]}')]
+    judging.run(items, out, url=server.url, name="m", as_json=True)
+    rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [row["item_id"] for row in rows] == ["x.0000", "x.0001", "x.0002"]
+    assert rows[1]["labels"] == ["neutral" if left.endswith("the") else "praise"]
+    assert out.stat().st_mode & 0o777 == 0o600
+    n = len(server.asked)
+    for _ in range(2):
+        judging.run(items, out, url=server.url, name="m", as_json=True, retry_invalid=True)
+    assert len(server.asked) == n + 1
+    assert json.loads(out.read_text("utf-8").splitlines()[-1])["item_id"] == "x.0000"
+    capsys.readouterr()

@@ -166,9 +166,11 @@ def _result(as_of: int, measurement: str, metric: str, version: str, **more: obj
         "window_name": "28d",
         "measurement": measurement,
         "metric": metric,
-        "slice": "all",
+        "version": version,
+        "status": "ok",
     }
-    return row | {"version": version, "status": "ok", "design": "observational"} | more
+    estimated = {"slice": "all", "design": "observational"} if "estimator" not in more else {}
+    return row | estimated | more
 
 
 def _outcome(
@@ -235,6 +237,12 @@ DATA: dict[str, list[Row]] = {
         _result(3, "m2", "correction", "A", window_name="all", estimate=0.2, rank_lo=1, rank_hi=1),
         _result(3, "m9", HEADLINE, "A"),
     ],
+    "analysis.estimators": [
+        _result(5, "m1", HEADLINE, "A", estimator=name, reference=reference, estimate=estimate)
+        for name, reference, estimate in (
+            ("against", "x", -0.2), ("along", "x", 0.2), ("elsewhere", "control_pool", -0.2), ("none", "x", None), ("zero", "x", 0.0)
+        )
+    ],
     "analysis.diagnostics": [
         {"as_of": date(2026, 1, d), "window_name": "28d", "measurement": "m1", "check_name": c, "subject": "all", "status": s}
         for d, c, s in ((4, "srm", "suspect"), (5, "srm", "ok"), (5, "support", "suspect"))
@@ -290,6 +298,11 @@ def test_models_of_results_keep_the_measurement_as_a_column(house: Warehouse) ->
             assert "measurement" in [c.name for c in model.columns], model.name
         if {"signals.session_features", "signals.hard"} & set(model.depends_on):
             assert "extractor_version" in [c.name for c in model.columns], model.name
+
+
+def test_a_second_opinion_has_another_sign_only_against_the_same_reference(house: Warehouse) -> None:
+    found = ask(house, "estimator, is_other_sign", "second_opinions WHERE window_name = '28d'")
+    assert found == [("against", True), ("along", False), ("elsewhere", None), ("none", None), ("zero", False)]
 
 
 def test_leaderboard_is_the_headline_of_the_newest_day_once(house: Warehouse) -> None:

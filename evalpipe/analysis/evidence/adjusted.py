@@ -16,6 +16,7 @@ from evalpipe.analysis.evidence.headline import Bools, Headline
 from evalpipe.inference.cells import divide, tally
 from evalpipe.inference.covariates import MIN_GAIN, cuped
 from evalpipe.inference.exact.tables import Tables, mantel_haenszel
+from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats
 from evalpipe.inference.shift import net_shift
 
@@ -87,11 +88,16 @@ def pooled_lines(headline: Headline) -> Iterator[Line]:
     for k in headline.compared:
         mine, rest = version == k, used & (version != k)
         found = mantel_haenszel(Tables(count(mine, y), count(mine, ones), count(rest, y), count(rest, ones)))
-        half = crit * found.difference_se
-        status = "ok" if np.isfinite(found.difference) else "unavailable"
-        reasons = ("descriptive", "not_clustered") if status == "ok" else ("no_common_support",)
+        se = float(known_error(np.array(found.difference_se), float(np.abs(y).mean())))
+        half = crit * se
+        status, reasons = "ok", ["descriptive", "not_clustered"]
+        if not np.isfinite(found.difference):
+            status, reasons = "unavailable", ["no_common_support"]
+        elif np.isnan(se):
+            status, reasons = "inconclusive", [*reasons, "no_variation"]
         lo, hi = found.difference - half, found.difference + half
-        yield Line("mantel_haenszel", int(k), "control_pool", "precision", found.difference, lo, hi, status, reasons)
+        told = tuple(reasons)
+        yield Line("mantel_haenszel", int(k), "control_pool", "precision", found.difference, lo, hi, status, told)
 
 
 def _history(headline: Headline) -> tuple[Floats, Bools]:

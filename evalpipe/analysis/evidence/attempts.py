@@ -13,7 +13,17 @@ import polars as pl
 
 from evalpipe.analysis.evidence.headline import Headline
 from evalpipe.inference.attempts import attempt_rates, task_rates
-from evalpipe.inference.proportions import wilson
+from evalpipe.inference.intervals import clustered_share
+from evalpipe.inference.proportions import proportion_interval
+
+#: Outcomes that each rate counts, and whether it is of all sessions or of those that are not invalid.
+_RATES = {
+    "autonomous": (("autonomous_success",), False),
+    "assisted": (("assisted_success",), False),
+    "non_completion": (("failure", "timeout"), False),
+    "invalid_rate": (("invalid",), True),
+    "passed_of_all": (("autonomous_success", "assisted_success"), True),
+}
 
 
 def classified(headline: Headline) -> list[str]:
@@ -39,13 +49,18 @@ def classified(headline: Headline) -> list[str]:
 
 
 def attempt_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
-    """One row a version."""
+    """One row a version. Intervals are clustered by user, or by task where no user is known."""
     outcome = np.array(classified(headline), dtype=object)
     for k, name in enumerate(headline.versions):
         mine = headline.population.version == k
-        rates = attempt_rates(outcome[mine].tolist())
+        own, cluster = outcome[mine], headline.population.cluster[mine].astype(np.int64)
+        rates = attempt_rates(own.tolist())
         counts = rates.counts
-        lo, hi = wilson(counts["autonomous_success"], rates.n_eval, headline.options.alpha)
+        status, reasons = "ok", list[str]()
+        if not rates.n_eval:
+            status, reasons = "unavailable", ["no_outcome"]
+        elif len(np.unique(cluster)) < 2:
+            status, reasons = "inconclusive", ["one_user"]
         row: dict[str, object] = {
             "version": name,
             "n_all": rates.n_all,
@@ -56,21 +71,24 @@ def attempt_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             "n_timeout": counts["timeout"],
             "n_invalid": counts["invalid"],
             "autonomous": rates.autonomous,
-            "autonomous_lo": float(lo),
-            "autonomous_hi": float(hi),
             "assisted": rates.assisted,
             "non_completion": rates.non_completion,
             "invalid_rate": rates.invalid_rate,
             "passed_of_all": (counts["autonomous_success"] + counts["assisted_success"]) / rates.n_all
             if rates.n_all
             else float("nan"),
-            "status": "ok" if rates.n_eval else "unavailable",
-            "reasons": [] if rates.n_eval else ["no_outcome"],
+            "status": status,
+            "reasons": reasons,
         }
-        yield row | _tasks(headline.population.sessions.filter(pl.Series(mine)), outcome[mine].tolist())
+        alpha, is_valid = headline.options.alpha, own != "invalid"
+        for rate, (kinds, is_of_all) in _RATES.items():
+            is_in = np.ones(len(own), dtype=bool) if is_of_all else is_valid
+            limits = clustered_share(np.isin(own[is_in], kinds), cluster[is_in], alpha)
+            row |= dict(zip((f"{rate}_lo", f"{rate}_hi"), limits, strict=True))
+        yield row | _tasks(headline.population.sessions.filter(pl.Series(mine)), own.tolist(), alpha)
 
 
-def _tasks(sessions: pl.DataFrame, outcome: list[str]) -> dict[str, object]:
+def _tasks(sessions: pl.DataFrame, outcome: list[str], alpha: float) -> dict[str, object]:
     """Rates over tasks of controlled task sets; trials of a task are repeats, not retries."""
     tried = (
         sessions.with_columns(pl.Series("outcome", outcome, dtype=pl.String))
@@ -83,4 +101,9 @@ def _tasks(sessions: pl.DataFrame, outcome: list[str]) -> dict[str, object]:
     starts = np.flatnonzero(np.diff(task, prepend=-1))
     index = np.arange(len(task)) - np.repeat(starts, np.diff(np.append(starts, len(task))))
     found = task_rates(task, index, np.full(len(task), -1), tried["outcome"].to_list())
-    return {"t_all": found.t_all, "first_attempt": found.first_attempt, "eventual": found.eventual}
+    row: dict[str, object] = {"t_all": found.t_all, "first_attempt": found.first_attempt, "eventual": found.eventual}
+    # A task is a unit by itself here; one alone shows no spread between tasks.
+    for rate, x, n in (("first_attempt", found.t_first, found.t_all), ("eventual", found.t_eventual, found.t_eval)):
+        if n > 1 and (rate == "first_attempt" or found.status == "ok"):
+            row[f"{rate}_lo"], row[f"{rate}_hi"] = proportion_interval(x, n, alpha)
+    return row

@@ -38,8 +38,10 @@ def duration_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     seconds = population.sessions["duration_ms"].to_numpy().astype(np.float64) / 1000.0
     is_ended = (population.sessions["end_status"] != "open").to_numpy()
     outcome = np.array(classified(headline), dtype=object)
-    # A failure ends a session that can then no longer succeed: it competes, and censors nothing.
-    cause = np.where(is_ended, np.where(np.isin(outcome, _SUCCESSES), 1, 2), 0)
+    # A failure ends a session that can then no longer succeed: it competes, and censors nothing. So
+    # does an end of which nobody knows what it was, which is no failure.
+    kind = np.where(np.isin(outcome, _SUCCESSES), 1, np.where(outcome == "invalid", 3, 2))
+    cause = np.where(is_ended, kind, 0)
     for name in (ALL_ATTEMPTS, *_KINDS):
         inside = np.ones(population.n, dtype=bool) if name == ALL_ATTEMPTS else np.isin(outcome, _KINDS[name])
         yield from _population_rows(headline, name, inside, seconds, cause)
@@ -54,7 +56,9 @@ def _population_rows(
         k for k in present if (inside & (version == k)).sum() >= headline.options.min_sessions_per_version
     ]  # fmt: skip
     horizon = min((float(seconds[inside & (version == k)].max()) for k in enough), default=float("nan"))
-    p = logrank(seconds[inside], is_ended[inside], version[inside])[2]
+    # Both take sessions for independent, which those of a user are not who keeps a version.
+    by_user = headline.is_by_user
+    p = float("nan") if by_user else logrank(seconds[inside], is_ended[inside], version[inside])[2]
     shift = _shift(headline, seconds, is_ended, horizon) if name == ALL_ATTEMPTS else None
     for k in present:
         mine = inside & (version == k)
@@ -62,6 +66,8 @@ def _population_rows(
         median, late = quantile(curve, 0.5), quantile(curve, 0.9)
         mean = restricted_mean(curve, horizon)
         reasons = [f"median_{median.reason}"] if median.reason else []
+        if by_user:
+            reasons.append("not_clustered")
         if mean.reason or not horizon > 0:
             reasons.append(mean.reason or "no_horizon")
         row = {
@@ -70,8 +76,8 @@ def _population_rows(
             "n_sessions": int(mine.sum()),
             "n_ended": int((mine & is_ended).sum()),
             "median_s": median.value,
-            "median_lo_s": median.lo,
-            "median_hi_s": median.hi,
+            "median_lo_s": float("nan") if by_user else median.lo,
+            "median_hi_s": float("nan") if by_user else median.hi,
             "p90_s": late.value,
             "horizon_s": horizon,
             "mean_s": mean.mean if horizon > 0 else float("nan"),
@@ -81,8 +87,10 @@ def _population_rows(
             "reasons": reasons,
         }
         if name == ALL_ATTEMPTS and horizon > 0:
-            ends = cumulative_incidence(seconds[mine], cause[mine], np.array([horizon]), 2)[:, 0]
-            row |= {"succeeded": ends[0], "failed": ends[1]}
+            ends = cumulative_incidence(seconds[mine], cause[mine], np.array([horizon]), 3)[:, 0]
+            row |= {"succeeded": ends[0], "failed": ends[1], "unresolved": ends[2]}
+            if ends[2] > 0:
+                reasons.append("unknown_outcomes")
         if shift is not None:
             row |= {"shift_s": shift.estimate[k], "shift_lo_s": shift.lo[k], "shift_hi_s": shift.hi[k]}
         yield row

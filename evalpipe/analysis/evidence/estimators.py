@@ -14,6 +14,7 @@ import numpy as np
 from evalpipe.analysis.design import COVARIATES
 from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.evidence.movement import constant_contrast
 from evalpipe.inference.bootstrap import bootstrap_comparison
 from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
 from evalpipe.inference.recipes import Recipe, control_pool_gap, raw_gap, shuffled_gaps, stratum_mean_gap
@@ -25,6 +26,32 @@ _POPULATION = {"ipw": "common support", "aipw": "common support", "overlap": "ov
 
 def estimator_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     """One row an estimator and version."""
+    unbounded = _unbounded(headline)
+    for row in _rows(headline):
+        why = unbounded.get(str(row["version"]))
+        is_shown = why is not None and row["status"] != "unavailable"
+        yield {**row, **_without_interval(row, why or "")} if is_shown else row
+
+
+def _unbounded(headline: Headline) -> dict[str, str]:
+    """Versions whose spread nobody saw, by label: what no estimator can put limits to, and why."""
+    found = {}
+    for k, name in enumerate(headline.versions):
+        if headline.found.n_users[k] == 1:
+            found[name] = "one_user"
+        elif "no_variation" in headline.found.reasons[k]:
+            found[name] = "no_variation"
+    return found
+
+
+def _without_interval(row: Mapping[str, object], why: str) -> dict[str, object]:
+    told = row["reasons"]
+    reasons = [*(told if isinstance(told, list) else ()), why]
+    status = "suspect" if row["status"] == "suspect" else "inconclusive"
+    return {"lo": None, "hi": None, "status": status, "reasons": list(dict.fromkeys(reasons))}
+
+
+def _rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     yield from _recipes(headline)
     if headline.is_comparable:
         yield from _bootstrap(headline)
@@ -90,28 +117,32 @@ def _bootstrap(headline: Headline) -> Iterator[Mapping[str, object]]:
     reference = headline.criteria.estimand.reference
     found = bootstrap_comparison(headline.sample, headline.options, RESAMPLES, seed)
     for k in headline.compared:
-        is_ok = bool(np.isfinite(found.se[k]))
         yield {
             **_row(headline, "user_bootstrap", int(k), reference, headline.options.population),
             "estimate": headline.found.estimate[k],
             "lo": found.lo[k],
             "hi": found.hi[k],
-            "status": "ok" if is_ok else "unavailable",
-            "reasons": ["descriptive"] if is_ok else ["undefined_replicates"],
+            "status": found.status[k],
+            "reasons": ["descriptive"] if found.status[k] == "ok" else [found.reason[k]],
         }
 
 
 def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
-    """Weighting for routing that was not random, among compared versions and on their common support."""
+    """Weighting for routing that was not random, among compared versions and on their common support.
+
+    Against the declared reference, or the plain average where that one weighs versions by their sessions.
+    """
     sample, compared = headline.sample, headline.compared
     place = np.full(sample.n_versions, -1)
     place[compared] = np.arange(len(compared))
     use = (place[sample.version] >= 0) & headline.found.kept[sample.stratum] & (sample.d > 0)
+    contrast = constant_contrast(headline)
+    reference = "uniform" if contrast is None else headline.criteria.estimand.reference
     if (sample.d[use] != 1).any():
         # A ratio has no outcome of a single session.
         for name in ESTIMATORS:
             for k in compared:
-                row = _row(headline, name, int(k), "uniform", _POPULATION[name])
+                row = _row(headline, name, int(k), reference, _POPULATION[name])
                 yield {**row, "status": "unavailable", "reasons": ["ratio_metric"]}
         return
     known = [headline.population.codes_of(name)[headline.use] for name in COVARIATES]
@@ -123,12 +154,13 @@ def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
         sample.user[use].astype(np.int64),
         len(compared),
         logged=_logged(headline, use),
+        contrast=contrast,
         alpha=headline.options.alpha,
     )
     for name, weighed in found.items():
         for at, k in enumerate(compared):
             yield {
-                **_row(headline, name, int(k), "uniform", _POPULATION[name]),
+                **_row(headline, name, int(k), reference, _POPULATION[name]),
                 "estimate": weighed.estimate[at],
                 "lo": weighed.lo[at],
                 "hi": weighed.hi[at],

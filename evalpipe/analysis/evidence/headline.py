@@ -21,9 +21,23 @@ from evalpipe.contracts.metrics import Metric
 from evalpipe.contracts.model import Table
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference import Comparison, Options, Sample
+from evalpipe.inference.compare import BLOCKING
+from evalpipe.inference.design import STICKY_LIMIT, stickiness
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+#: Statuses of a number that exists, from best to worst.
+_ORDER = ("ok", "inconclusive", "suspect")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The best status that a number of a version may have, and why it is not ``ok``."""
+
+    status: str
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,8 @@ class Headline:
         sample, options: What was compared, and how.
         found: The comparison.
         design: Design that may be assumed.
+        failed: Design checks that failed, which make every comparison suspect.
+        noted: Those that did not pass in a design that claims nothing: reasons, no more.
     """
 
     metric: Metric
@@ -48,6 +64,8 @@ class Headline:
     options: Options
     found: Comparison
     design: str
+    failed: tuple[str, ...]
+    noted: tuple[str, ...]
 
     @property
     def versions(self) -> list[str]:
@@ -70,6 +88,27 @@ class Headline:
         """Whether any two versions could be compared."""
         return len(self.compared) >= 2
 
+    @property
+    def is_by_user(self) -> bool:
+        """Whether users keep a version: declared, logged or seen, whatever became of the design since.
+
+        Sessions of a user are then no draws of their own, and what takes them for such is left out.
+        """
+        units = set(self.population.sessions["assignment_unit"].drop_nulls())
+        if "randomized_user" in (self.design, self.criteria.estimand.design) or "user" in units:
+            return True
+        observed, expected = stickiness(self.sample)
+        return observed - expected > STICKY_LIMIT
+
+    def standing(self) -> dict[str, Standing]:
+        """What the design and the common support allow to be said of each version, by its label."""
+        found = {}
+        for name, why in zip(self.versions, self.found.reasons, strict=True):
+            blocking = tuple(code for code in why if code in BLOCKING)
+            status = "suspect" if self.failed else "inconclusive" if blocking else "ok"
+            found[name] = Standing(status, (*blocking, *(self.failed or self.noted)))
+        return found
+
     def days(self) -> Ints:
         """(N,) day of each session of the sample, counted from the window's first."""
         start = pl.lit(self.stamp.window_start)
@@ -77,11 +116,28 @@ class Headline:
         return offset.to_numpy()[self.use].astype(np.int64)
 
 
-def stamped(table: Table, stamp: Stamp, rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Rows of a table with the stamp on each, numbers that do not exist as null, sorted."""
+def stamped(
+    table: Table, stamp: Stamp, rows: Iterable[Mapping[str, object]], standing: Mapping[str, Standing] | None = None
+) -> pl.DataFrame:
+    """Rows of a table with the stamp on each, numbers that do not exist as null, sorted.
+
+    Args:
+        table: Contract of the table. stamp: what leads every row. rows: its rows.
+        standing: What the design allows to be said of each version. A row's own status is never
+            made better by it, and a number that does not exist has no worse one.
+    """
     lead = asdict(stamp)
-    full = [{**lead, **{name: _null(value) for name, value in row.items()}} for row in rows]
+    full = [{**lead, **{name: _null(value) for name, value in _judged(row, standing or {}).items()}} for row in rows]
     return render.conform(table, render.frame(table, full)).sort(table.sort)
+
+
+def _judged(row: Mapping[str, object], standing: Mapping[str, Standing]) -> Mapping[str, object]:
+    status, known = str(row["status"]), standing.get(str(row["version"]))
+    if known is None or status == "unavailable":
+        return row
+    told = row["reasons"]
+    reasons = [*(told if isinstance(told, list | tuple) else ()), *known.reasons]
+    return {**row, "status": max(status, known.status, key=_ORDER.index), "reasons": list(dict.fromkeys(reasons))}
 
 
 def _null(value: object) -> object:

@@ -19,8 +19,11 @@ from evalpipe.inference.labels.prevalence import misclassification_value
 from evalpipe.inference.missing import worst_case_bounds
 from evalpipe.inference.model import Floats
 from evalpipe.inference.movement import simpson_flag
+from evalpipe.inference.stratum_effects import stratum_effects
 
 _NAN = float("nan")
+#: References that are the other sessions of a stratum, however many versions served them.
+_POOLED = ("control_pool", "stratum_mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +33,13 @@ class _Cells:
     n: Floats
     x: Floats
 
-    @property
-    def effects(self) -> tuple[Floats, Floats]:
-        """Effect of each version in each stratum against the plain average, and its variance."""
-        k, rate = len(self.n), self.x / self.n
-        variance = rate * (1.0 - rate) / self.n
-        others = (variance.sum(axis=0) - variance) / k**2
-        return rate - rate.mean(axis=0), (1.0 - 1.0 / k) ** 2 * variance + others
-
 
 def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     """One row a version."""
     found, compared = headline.found, headline.compared
     is_uniform = headline.options.reference == "uniform"
     cells = _binary_cells(headline)
+    strata = stratum_effects(headline.sample, headline.options) if headline.is_comparable else None
     worst = _worst(headline)
     for k, name in enumerate(headline.versions):
         at = int(np.searchsorted(compared, k)) if k in compared else -1
@@ -51,17 +47,14 @@ def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             reasons = list(found.reasons[k])
             yield {"metric": headline.metric.name, "version": name, "status": "unavailable", "reasons": reasons}
             continue
-        bears, ratio = Sensitivity(_NAN, is_fragile=False), _ratio(headline, k)
+        bears, ratio = _bears(headline, cells, at, k), _ratio(headline, k)
         q_p = s_p = _NAN
         flag = ""
-        if cells is not None:
-            effect, variance = cells.effects
-            rest = (cells.x.sum(axis=0) - cells.x[at], cells.n.sum(axis=0) - cells.n[at])
-            bears = sensitivity(cells.x[at], cells.n[at], *rest, alpha=headline.options.alpha)
-            if is_uniform:
-                q_p = heterogeneity(effect[at], variance[at]).p
-                s_p = qualitative_interaction(effect[at], variance[at])[1]
-                flag = simpson_flag(*_gaps(headline, k), (found.lo_sim[k], found.hi_sim[k]), effect[at])
+        if strata is not None:
+            effect, variance = strata.effect[at], strata.variance[at]
+            q_p, s_p = heterogeneity(effect, variance).p, qualitative_interaction(effect, variance)[1]
+            if is_uniform and cells is not None:
+                flag = simpson_flag(*_gaps(headline, k), (found.lo_sim[k], found.hi_sim[k]), effect)
         lo, hi = worst[0][k], worst[1][k]
         reasons = []
         # What is not told from 0 needs no hidden cause to be explained.
@@ -70,6 +63,8 @@ def sensitivity_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             reasons += ["missingness_sensitive"] if lo <= 0 <= hi else []
         if flag:
             reasons.append(flag)
+        if bears.reason:
+            reasons.append(bears.reason)
         yield {
             "metric": headline.metric.name,
             "version": name,
@@ -98,6 +93,28 @@ def _binary_cells(headline: Headline) -> _Cells | None:
     if len(weighs) == 0 or (n == 0).any():
         return None
     return _Cells(n, np.rint(found.cell_mean[block] * n))
+
+
+def _bears(headline: Headline, cells: _Cells | None, at: int, k: int) -> Sensitivity:
+    """How much hidden routing the declared contrast of a version bears, in the direction of its estimate.
+
+    A bound on hidden routing is of a version and one control. A reference that averages several
+    versions is none, and users who keep a version are routed once, not session by session.
+    """
+    found, reference = headline.found, headline.options.reference
+    if cells is None or "is_reference" in found.reasons[k] or not np.isfinite(found.lo[k]):
+        return Sensitivity(_NAN, is_fragile=False)
+    if headline.is_by_user:
+        return Sensitivity(_NAN, is_fragile=False, status="unavailable", reason="not_clustered")
+    if reference == "model":
+        other = np.flatnonzero(headline.compared == headline.options.reference_index)
+    elif reference in _POOLED or len(headline.compared) == 2:
+        other = np.delete(np.arange(len(headline.compared)), at)
+    else:
+        return Sensitivity(_NAN, is_fragile=False, status="unavailable", reason="several_controls")
+    rest = cells.x[other].sum(axis=0), cells.n[other].sum(axis=0)
+    level, is_more = headline.options.alpha / 2.0, bool(found.estimate[k] > 0)
+    return sensitivity(cells.x[at], cells.n[at], *rest, alpha=level, is_more=is_more)
 
 
 def _ratio(headline: Headline, k: int) -> EValue:

@@ -29,6 +29,16 @@ _ROWS = {
     evidence.PAIRED_TASKS: paired_task_rows,
 }
 
+#: Tables that compare versions over traffic, so that a failed design or too little common traffic
+#: speaks against their numbers. The others count sessions, or compare on the same tasks.
+_COMPARING = (
+    evidence.ESTIMATORS,
+    evidence.SENSITIVITY,
+    evidence.DURATIONS,
+    evidence.NIGHTS,
+    evidence.MOVEMENT,
+)  # fmt: skip
+
 
 def evidence_tables(headline: Headline | None, stamp: Stamp) -> dict[str, pl.DataFrame]:
     """Tables of evidence by full name, empty where nothing could be looked at.
@@ -37,4 +47,10 @@ def evidence_tables(headline: Headline | None, stamp: Stamp) -> dict[str, pl.Dat
         headline: The headline metric over all traffic; ``None`` where no session has a known outcome.
         stamp: What every row carries.
     """
-    return {table.full_name: stamped(table, stamp, make(headline) if headline else ()) for table, make in _ROWS.items()}
+    if headline is None:
+        return {table.full_name: stamped(table, stamp, ()) for table in _ROWS}
+    standing = headline.standing()
+    return {
+        table.full_name: stamped(table, stamp, make(headline), standing if table in _COMPARING else None)
+        for table, make in _ROWS.items()
+    }

@@ -216,10 +216,12 @@ ABLATION = Table(
         Column("estimate", F64, "Shift of the mean signal score against the reference; higher is better."),
         Column("lo", F64, "Lower end of its 95 % interval."),
         Column("hi", F64, "Upper end."),
-        Column("place", I32, "Place in the order of estimates, from 1.", low=1),
+        Column("place", I32, "Place in the order of estimates, from 1; null, as what follows, where too little traffic is common for an order.", low=1),
         Column("share_of_shift", F64, "Part of the version's shift by all signals that these make; parts of the families add up to 1."),
         Column("kendall_tau", F64, "Kendall's tau-b of this order and that by all signals; the same on all rows of a mask.", low=-1.0, high=1.0),
         Column("top_overlap", F64, "Share of the three versions ahead that are ahead by all signals too; null with three versions or fewer.", low=0.0, high=1.0),
+        Column("status", S, "ok, suspect, inconclusive or unavailable.", nullable=False, values=STATUSES),
+        Column("reasons", LIST, "Reason codes behind the status.", nullable=False),
     ),
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Contracts of the review loop in layer 3: what was drawn, what people said of it, and how precise signals are.
 
-``review_items`` and ``reviews`` only grow. ``quality``, ``agreement`` and ``drift`` are made of them and
+``review_items``, ``review_frames`` and ``reviews`` only grow. ``quality``, ``agreement`` and ``drift`` are made of them and
 of the signals with every publish, and hold no session.
 """
 
@@ -31,7 +31,7 @@ def _item() -> tuple[Column, ...]:
         Column("model", S, "Model of the session, which reviewers do not see.", nullable=False),
         Column("stratum", S, "Signal, language and model by which it was drawn.", nullable=False),
         Column("parts", LIST, "Parts of the budget that drew it.", nullable=False),
-        Column("inclusion_prob", F64, "Probability with which the sample holds the item.", nullable=False, low=0.0, high=1.0),
+        Column("inclusion_prob", F64, "Probability with which the sample holds the item, over all ways in which it and earlier samples could have come out.", nullable=False, low=0.0, high=1.0),
         Column("emitted", LIST, "Signals that the detector gave, which reviewers do not see.", nullable=False),
         Column("candidates", LIST, "Signals that it gave as candidates only.", nullable=False),
         Column("rules", LIST, "Rules behind the emitted signals, in their order.", nullable=False),
@@ -48,6 +48,23 @@ REVIEW_ITEMS = Table(
     columns=_item(),
     is_published=False,
 )
+
+REVIEW_FRAMES = Table(
+    layer="signals",
+    name="review_frames",
+    grain="one row a sample and an item that it could have held",
+    meaning="What each sample was drawn from, and with what probabilities: the weights of several samples together.",
+    sort=("sample_id", "session_id", "seq"),
+    columns=(
+        Column("sample_id", S, "Digest of what was drawn.", nullable=False, key=True),
+        Column("session_id", S, "Session of the item.", nullable=False, key=True, sensitivity=Sensitivity.PSEUDONYM),
+        Column("seq", I32, "Step of the item.", nullable=False, key=True, low=0),
+        Column("day", DATE, "Day of the session's start.", nullable=False),
+        Column("inclusion_prob", F64, "As in review_items; of an item that an earlier sample holds, as if none held it.", nullable=False, low=0.0, high=1.0),
+        Column("n_drawn", I32, "Items that the sample held when it was drawn.", nullable=False, low=1),
+    ),
+    is_published=False,
+)  # fmt: skip
 
 REVIEWS = Table(
     layer="signals",
@@ -143,4 +160,4 @@ DRIFT = Table(
     ),
 )  # fmt: skip
 
-TABLES = (REVIEW_ITEMS, REVIEWS, QUALITY, AGREEMENT, DRIFT)
+TABLES = (REVIEW_ITEMS, REVIEW_FRAMES, REVIEWS, QUALITY, AGREEMENT, DRIFT)

@@ -16,6 +16,7 @@ from evalpipe.inference.causal.robust import OutcomeModel, aipw_means
 from evalpipe.inference.causal.weighting import Means, weight_report, weighted_means
 from evalpipe.inference.cells import Ints
 from evalpipe.inference.influence import clustered_covariance
+from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats
 
 MIN_ESS = 50.0
@@ -31,11 +32,11 @@ class Weighed:
     """Net improvement by one estimator, (K,) each; NaN where unavailable.
 
     Attributes:
-        estimate, se, lo, hi: Against the plain average over versions. df: G - 1.
+        estimate, se, lo, hi: Against the reference. df: G - 1.
         ess: Effective sessions. clipped: share of sessions whose chance was raised.
-        status: ``ok``, ``suspect`` or ``unavailable``, per version.
+        status: ``ok``, ``inconclusive`` where nothing varies, ``suspect`` or ``unavailable``, per version.
         reasons: ``no_overlap``, ``low_ess``, ``many_clipped``, ``not_converged``,
-            ``too_many_versions`` or ``few_users``, per version.
+            ``too_many_versions``, ``few_users`` or ``no_variation``, per version.
     """
 
     estimate: Floats
@@ -57,6 +58,7 @@ def weigh_routing(
     n_versions: int,
     *,
     logged: Floats | None = None,
+    contrast: Floats | None = None,
     alpha: float = 0.05,
 ) -> dict[str, Weighed]:
     """Estimate net improvement as if routing had been random given the categories.
@@ -66,6 +68,8 @@ def weigh_routing(
         categories: (N, P) codes of what was known before routing. user: (N,) cluster codes.
         n_versions: K.
         logged: (N,) chance of the version that was served, where logs state it for every session.
+        contrast: (K, K) what each mean is held against, estimate = contrast @ means; ``None`` for
+            the plain average over versions.
         alpha: Error rate of the intervals.
 
     Returns:
@@ -86,6 +90,8 @@ def weigh_routing(
     if logged is not None:
         known, clipped = known.copy(), 0.0
         known[np.arange(len(y)), label] = logged
+    if contrast is None:
+        contrast = np.eye(n_versions) - 1.0 / n_versions
     model = OutcomeModel(crossfit_outcomes(kinds, y, label, n_versions))
     n = np.bincount(label, minlength=n_versions)
     found = {
@@ -94,15 +100,37 @@ def weigh_routing(
         "overlap": (weighted_means(y, label, fitted.chance, "overlap"), 0.0),
     }
     return {
-        name: _judge(means, user, users - 1.0, n, share, alpha, is_overlap=name == "overlap")
+        name: _judge(
+            means,
+            contrast,
+            user,
+            users - 1.0,
+            n,
+            share,
+            alpha,
+            is_overlap=name == "overlap",
+            is_varied=bool(np.ptp(y) > 0),
+        )
         for name, (means, share) in found.items()
     }
 
 
-def _judge(means: Means, user: Ints, df: float, n: Ints, clipped: float, alpha: float, *, is_overlap: bool) -> Weighed:
+def _judge(
+    means: Means,
+    contrast: Floats,
+    user: Ints,
+    df: float,
+    n: Ints,
+    clipped: float,
+    alpha: float,
+    *,
+    is_overlap: bool,
+    is_varied: bool,
+) -> Weighed:
     ess = weight_report(means.weight).ess
-    centred = means.influence - means.influence.mean(axis=1, keepdims=True)
-    se = np.sqrt(np.diag(clustered_covariance(centred, user)))
+    # Outcomes that are all alike leave rounding, or what the outcome model misses of them.
+    scale = np.abs(means.theta).mean() if is_varied else np.inf
+    se = known_error(np.sqrt(np.diag(clustered_covariance(means.influence @ contrast.T, user))), scale)
     half = float(stats.t.ppf(1.0 - alpha / 2.0, df)) * se
     reasons: list[tuple[str, ...]] = []
     for k in range(len(n)):
@@ -115,12 +143,18 @@ def _judge(means: Means, user: Ints, df: float, n: Ints, clipped: float, alpha: 
             why.append("many_clipped")
         reasons.append(tuple(why))
     gone = np.array(["no_overlap" in why for why in reasons]) | ~np.isfinite(means.theta)
-    # The average over versions holds all of them: without one there is nothing to stand against.
+    # A reference may hold every version: without one there is nothing to stand against.
     if gone.any():
         reasons = [("no_overlap",) if gone[k] else (*why, "no_comparator") for k, why in enumerate(reasons)]
         gone[:] = True
-    status = tuple("unavailable" if gone[k] else "suspect" if why else "ok" for k, why in enumerate(reasons))
-    estimate = np.where(gone, np.nan, means.net_improvement)
+    # The version that is the reference has no error to know.
+    is_flat = np.isnan(se) & ~gone & (contrast != 0).any(axis=1)
+    status = tuple(
+        "unavailable" if gone[k] else "suspect" if why else "inconclusive" if is_flat[k] else "ok"
+        for k, why in enumerate(reasons)
+    )
+    reasons = [(*why, "no_variation") if is_flat[k] else why for k, why in enumerate(reasons)]
+    estimate = np.where(gone, np.nan, contrast @ means.theta)
     se, half = np.where(gone, np.nan, se), np.where(gone, np.nan, half)
     return Weighed(estimate, se, estimate - half, estimate + half, df, ess, clipped, status, tuple(reasons))
 

@@ -84,14 +84,23 @@ def _noncentral(x: float, n: float, other: float, m: float, log_odds: float) -> 
 
 
 def sensitivity(
-    x: Floats, n: Floats, x_other: Floats, n_other: Floats, alpha: float = 0.05, step: float = 0.01
+    x: Floats,
+    n: Floats,
+    x_other: Floats,
+    n_other: Floats,
+    alpha: float = 0.05,
+    step: float = 0.01,
+    *,
+    is_more: bool | None = None,
 ) -> Sensitivity:
     """Largest gamma at which the upper p-value stays at or below alpha.
 
     Args:
-        x, n, x_other, n_other: As :func:`bound`. The version's direction decides the side: where it
-            is worse, failures are counted.
+        x, n, x_other, n_other: As :func:`bound`.
         alpha: One-sided level. step: width at which bisection stops.
+        is_more: Whether the version is said to have more successes: where it is said to have fewer,
+            failures are counted. ``None`` takes the side from the counts, which is a second look at
+            them: a two-sided claim at 5 % then asks for ``alpha`` 0.025.
 
     Returns:
         The odds ratio, by bisection; never above 64, past which nothing is told apart.
@@ -104,7 +113,9 @@ def sensitivity(
     total = x + other
     if ((total == 0) | (total == n + m)).all():
         return Sensitivity(math.nan, is_fragile=False, status="unavailable", reason="no_variation")
-    if x.sum() < float((n * total / (n + m)).sum()):
+    if is_more is None:
+        is_more = bool(x.sum() >= float((n * total / (n + m)).sum()))
+    if not is_more:
         x, other = n - x, m - other
     if bound(x, n, other, m, 1.0) > alpha:
         return Sensitivity(1.0, is_fragile=True)

@@ -150,11 +150,16 @@ def corrected_rates(fired: Fired, labels: Labels, n_versions: int, alpha: float 
             )
             psi[found.users, one] = found.influence
             unseen[one] = _unseen(mine, float(rate[one]), alpha)
-            half = z * math.sqrt(found.se**2 + unseen[one])
+            # What labels that all agree leave open is in ``unseen``; with nothing in either, or one user,
+            # there is an estimate and no interval.
+            known_se = 0.0 if found.reason == "no_variation" else found.se
+            half = z * math.sqrt(known_se**2 + unseen[one])
+            is_bounded = half > 0
+            half = half if is_bounded else math.nan
             estimate[one] = min(max(found.estimate, 0.0), 1.0)
             lo[one], hi[one] = max(found.estimate - half, 0.0), min(found.estimate + half, 1.0)
-            method[one], status[one] = PPI, "ok"
-            reasons[one] = ["few_errors_seen"] if unseen[one] > 0 else []
+            method[one], status[one] = PPI, "ok" if is_bounded else "inconclusive"
+            reasons[one] = [*(["few_errors_seen"] if unseen[one] > 0 else []), *([] if is_bounded else [found.reason])]
         elif pooled.reason:
             reasons[one] = [pooled.reason]
         else:

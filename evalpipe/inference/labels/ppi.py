@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from evalpipe.inference.cells import Ints, tally
+from evalpipe.inference.intervals import known_error
 from evalpipe.inference.model import Floats
 
 #: Labels of a version below which its correction is not made.
@@ -28,7 +29,8 @@ class Rectified:
         estimate, se, lo, hi: NaN where unavailable.
         weight: Weight of the signal, lambda in [0, 1] unless it was given.
         raw_weight: The tuned weight before it was clipped.
-        status: ``ok`` or ``unavailable``. reason: ``labels``.
+        status: ``ok``, ``inconclusive`` where there is an estimate and no interval, or ``unavailable``.
+        reason: ``labels``, ``no_variation`` or ``one_user``.
         users, influence: Codes of the users, sorted, and what each moves the estimate by, (G,); of
             sessions where no users were given. Their sum of squares is the variance, and sums of
             products with another version's are the covariance.
@@ -127,9 +129,17 @@ def rectified_mean(
     tuned = 0.0 if math.isnan(raw) else min(max(raw, 0.0), 1.0)
     lam = tuned if weight is None else weight
     influence = by_label + lam * (by_all - by_signal)
-    estimate, se = lam * mean_u + mean_y - lam * mean_f, math.sqrt(float((influence**2).sum()))
+    estimate, spread = lam * mean_u + mean_y - lam * mean_f, math.sqrt(float((influence**2).sum()))
+    # Rounding is a share of what was averaged: of a group's sum, over its size.
+    scale = max(float(np.abs(y).max()), float(np.abs(f).max()), float(np.abs(u).sum() / m.sum()))
+    is_alone = users is not None and len(who) < 2
+    se = math.nan if is_alone else float(known_error(np.array(spread), scale))
     half = float(special.ndtri(1.0 - alpha / 2.0)) * se
-    return Rectified(estimate, se, estimate - half, estimate + half, lam, raw, users=who, influence=influence)
+    why = "one_user" if is_alone else "" if math.isfinite(se) else "no_variation"
+    status = "inconclusive" if why else "ok"
+    return Rectified(
+        estimate, se, estimate - half, estimate + half, lam, raw, status, why, users=who, influence=influence
+    )
 
 
 def _least_variance_weight(fixed: Floats, moved: Floats) -> float:

@@ -15,6 +15,8 @@ import numpy as np
 from evalpipe.inference.model import Floats
 
 THRESHOLD = 500.0
+#: Evidence past which nothing is counted.
+LARGEST = 1e300
 #: Losses that the detector is tuned to, as differences of means.
 SHIFTS = (0.01, 0.02, 0.04)
 
@@ -24,7 +26,8 @@ class Alarm:
     """The path of the detector.
 
     Attributes:
-        evidence: (T,) mean of the detectors after each night; a night that was skipped keeps it.
+        evidence: (T,) mean of the detectors after each night, at most :data:`LARGEST`; a night that
+            was skipped keeps it.
         first: Index of the first night at or above the threshold, or -1.
     """
 
@@ -61,7 +64,7 @@ def edetector(delta: Floats, se: Floats, *, shifts: tuple[float, ...] = SHIFTS, 
             # In logs: after an alarm that nobody acknowledges, evidence passes 1e308.
             log_m = np.logaddexp(0.0, log_m) + lam * change / error - lam**2 / 2.0
         path[t] = np.logaddexp.reduce(log_m) - math.log(len(shifts)) if len(shifts) else -np.inf
-    with np.errstate(over="ignore"):
-        evidence = np.exp(path)
+    # Beyond the largest double evidence would be infinite, which no table can hold.
+    evidence = np.exp(np.minimum(path, math.log(LARGEST)))
     above = np.flatnonzero(evidence >= threshold)
     return Alarm(evidence, int(above[0]) if len(above) else -1)

@@ -3,17 +3,44 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const items = data.items, alone = new Set(data.alone);
   const at = (id) => document.getElementById(id);
-  const memory = "evalpipe-review-" + data.key;
   const said = {};
-  for (const item of items) said[item.item_id] = { labels: item.labels.slice(), note: item.note };
-  let place = 0, unsaved = false;
+  const ofFile = () => { for (const item of items) said[item.item_id] = { labels: item.labels.slice(), note: item.note }; };
+  ofFile();
+  let place = 0, unsaved = false, who = "";
 
-  const kept = (() => { try { return JSON.parse(localStorage.getItem(memory)) || {}; } catch (e) { return {}; } })();
-  for (const id in kept) if (id in said) said[id] = kept[id];
+  // Labels of one reviewer are nobody else's: the browser keeps them under the handle, and none without one.
+  const memory = () => "evalpipe-review-" + data.key + "-" + who;
   const keep = () => {
     unsaved = true;
-    try { localStorage.setItem(memory, JSON.stringify(said)); } catch (e) { tell("This browser keeps nothing: save often."); }
+    if (!who) { tell("Write your handle above, so that this browser keeps your labels."); return; }
+    try { localStorage.setItem(memory(), JSON.stringify(said)); } catch (e) { tell("This browser keeps nothing: save often."); }
   };
+  function enter(handle) {
+    const name = handle.trim().toLowerCase();
+    if (name === who) return true;
+    if (!/^[a-z0-9][a-z0-9_.-]{0,39}$/.test(name)) {
+      tell("A handle has at most 40 letters, digits, dots, dashes and underscores.");
+      return false;
+    }
+    if (who) ofFile();
+    who = name;
+    const kept = (() => { try { return JSON.parse(localStorage.getItem(memory())) || {}; } catch (e) { return {}; } })();
+    let n = 0;
+    // What the file or this visit says already is newer than what the browser kept.
+    for (const id in kept) if (id in said && !said[id].labels.length && kept[id].labels.length) { said[id] = kept[id]; n += 1; }
+    if (unsaved) keep();
+    at("discard").hidden = n === 0;
+    tell(n ? "Restored " + n + " labels of " + who + " from an earlier visit." : "Labels are kept for " + who + ".");
+    draw();
+    return true;
+  }
+  function discard() {
+    try { localStorage.removeItem(memory()); } catch (e) { /* nothing was kept */ }
+    ofFile();
+    at("discard").hidden = true;
+    tell("Discarded: only the labels of the file are left.");
+    draw();
+  }
   const isDone = (item) => said[item.item_id].labels.length > 0;
   const tell = (text) => { at("said").textContent = text; };
   const labelsOf = (kind) => data.labels.filter((label) => label.kinds.includes(kind));
@@ -74,24 +101,30 @@
   }
 
   function text() {
-    return items.filter(isDone).map((item) => JSON.stringify({ item_id: item.item_id, ...said[item.item_id] }) + "\n").join("");
+    return items.filter(isDone).map((item) => JSON.stringify({ item_id: item.item_id, ...said[item.item_id], reviewer: who }) + "\n").join("");
   }
 
   function save() {
+    if (!enter(at("who").value)) { at("who").focus(); return; }
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text()], { type: "application/x-ndjson" }));
-    link.download = data.name.replace(/\.[a-z]+$/i, "") + ".labelled.jsonl";
+    link.download = data.name.replace(/\.[a-z]+$/i, "") + "." + who + ".labelled.jsonl";
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     unsaved = false;
-    tell("Saved as " + link.download + ". Now: evalpipe review import " + link.download + " --reviewer NAME");
+    tell("Saved as " + link.download + ". Now: evalpipe review import " + link.download + " --reviewer " + who);
   }
 
+  // On a keyboard of another script the place of the key counts.
+  const letter = (event) => /^[ -~]+$/.test(event.key) ? event.key.toLowerCase()
+    : /^Key[A-Z]$/.test(event.code) ? event.code[3].toLowerCase() : event.key;
+
   document.addEventListener("keydown", (event) => {
-    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") { event.preventDefault(); save(); return; }
+    if ((event.ctrlKey || event.metaKey) && letter(event) === "s") { event.preventDefault(); save(); return; }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.target === at("note")) { if (event.key === "Enter" || event.key === "Escape") at("note").blur(); return; }
-    const label = labelsOf(items[place].kind).find((one) => one.key === event.key.toLowerCase());
+    if (event.target === at("who")) { if (event.key === "Enter") at("who").blur(); return; }
+    const label = labelsOf(items[place].kind).find((one) => one.key === letter(event));
     const onButton = event.target instanceof HTMLButtonElement;
     if (label) choose(label.name, event.shiftKey);
     else if (event.key === "ArrowRight" || (event.key === "Enter" && !onButton)) go(1);
@@ -107,8 +140,10 @@
   at("next").addEventListener("click", () => go(1));
   at("todo").addEventListener("click", toOpen);
   at("save").addEventListener("click", save);
+  at("who").addEventListener("change", () => enter(at("who").value));
+  at("discard").addEventListener("click", discard);
   window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
-  window.evalpipeReview = { text };
+  window.evalpipeReview = { text, enter };
   place = Math.max(0, items.findIndex((item) => !isDone(item)));
   draw();
 })();

@@ -38,6 +38,23 @@ def with_context(turns: Iterable[LabelledTurn]) -> list[LabelledTurn]:
     return [turn for turn in turns if not turn.is_opener]
 
 
+def to_measure(turns: Iterable[LabelledTurn], where: str) -> list[LabelledTurn]:
+    """Turns that something came before, at least one.
+
+    Args:
+        turns: Labelled turns.
+        where: File or set, for the error.
+
+    Raises:
+        EvalpipeError: ``LABELS_INVALID`` where every turn opens a session.
+    """
+    found = with_context(turns)
+    if not found:
+        what = "every turn opens a session; only one that something came before can be measured."
+        raise EvalpipeError("LABELS_INVALID", what, where=where)
+    return found
+
+
 def adjudicated(turns: Iterable[LabelledTurn], path: Path) -> list[LabelledTurn]:
     """Turns with the final labels of a file of adjudications over their own.
 

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -107,6 +108,10 @@ def to_bytes(model: Model) -> bytes:
     return stream.getvalue()
 
 
+#: What the library raises of a file that is no archive, or a damaged one.
+_DAMAGED = (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
+
 def load(path: Path) -> Model:
     """Read a model.
 
@@ -118,13 +123,19 @@ def load(path: Path) -> Model:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             model = Model(file["hashed"], file["scale"], file["numbers"], file["bias"], float(file["temperature"]))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (*_DAMAGED, KeyError, TypeError, AttributeError, RecursionError):
         raise EvalpipeError("MODEL_INVALID", "the file is absent or damaged.", where=str(path)) from None
     shapes = [model.hashed.shape, model.numbers.shape, model.scale.shape, model.bias.shape]
     k = len(CLASSES)
     wanted = [(features.BUCKETS, k), (len(features.NUMBERS), k), (k,), (k,)]
     if about != _about() or shapes != wanted or not model.temperature > 0:
         raise EvalpipeError("MODEL_INVALID", "it was made for other features.", where=str(path))
+    floats = (model.scale, model.numbers, model.bias)
+    is_typed = model.hashed.dtype == np.int8 and all(part.dtype == np.float32 for part in floats)
+    if not is_typed or not all(np.isfinite(part).all() for part in (*floats, model.temperature)):
+        raise EvalpipeError(
+            "MODEL_INVALID", "a weight is not a number, or not of the kind that is written.", where=str(path)
+        )
     return model
 
 
