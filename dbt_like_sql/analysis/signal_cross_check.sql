@@ -1,6 +1,6 @@
 -- description: Whether what people say and how sessions went agree, by version: objections in words against traces in the work. A version whose signals disagree more than others' is read with care: a detector may miss there, or people may object less.
 -- materialized: table
--- column measurement: Hash of extraction, outcomes and estimand; rows compare only if it is equal.
+-- column measurement: Hash of extraction, outcomes and estimand; only that of the published criteria.
 -- column agent: Agent or harness.
 -- column agent_release: Release of the agent; null if not logged.
 -- column model: Model that answered most turns; null if not logged.
@@ -28,6 +28,8 @@ WITH seen AS (
   INNER JOIN signals.process AS p
     ON p.session_id = o.session_id
   WHERE o.is_settled AND o.correction_den > 0 AND o.complaint_den > 0 AND p.n_steps IS NOT NULL
+    -- Process rows are of one extraction: that of the criteria that the file was published under.
+    AND o.measurement IN (SELECT c.measurement FROM meta.criteria AS c)
 )
 
 SELECT

@@ -68,7 +68,10 @@ def catalogue_page() -> str:
         out.append("")
     out += ["## Sources", "", "| source | what is read |", "|---|---|"]
     out += [f"| {origin} | {meaning} |" for origin, meaning in ORIGIN_MEANINGS.items()]
-    out += ["", "Categories and layers of failures: [failures.md](failures.md)."]
+    out += [
+        "",
+        "Categories and layers of failures: [failures.md](failures.md). Which signals go with success: [signal-validity.md](signal-validity.md).",
+    ]
     return "\n".join([*out, ""])
 
 

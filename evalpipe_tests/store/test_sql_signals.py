@@ -12,7 +12,7 @@ from evalpipe.contracts.model import Kind
 from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
-from evalpipe.store.meta import Provenance
+from evalpipe.store.meta import CriteriaRow, Provenance
 from evalpipe.store.sql_models import load_models
 from evalpipe.store.warehouse import Warehouse
 from evalpipe_tests.store.test_sql_models import SAMPLE
@@ -51,6 +51,7 @@ DATA: dict[str, list[Mapping[str, Any]]] = {
     "signals.session_outcomes": [
         _outcome("a", "abandoned", words=1.0), _outcome("b", "open"), _outcome("c", "completed", sure=1.0),
         _outcome("d", "completed"), _outcome("e", "open", settled=False), _outcome("f", "error", words=None),
+        _outcome("b", "abandoned", words=1.0) | {"measurement": "m0"},  # an older measurement, whose signals are not in the file
     ],
     "signals.process": [
         _process("a", n_command_calls=4, n_command_errors=2, n_self_fixed=1, output_tokens=100, reasoning_tokens=25, total_tokens=100),
@@ -80,7 +81,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         sources[name] = [folder / f"{name}.parquet"]
         frame(TABLES[name], [base | dict(row) for row in rows]).write_parquet(sources[name][0])
     warehouse = Warehouse(folder / "warehouse.duckdb")
-    warehouse.publish(sources, load_models(sql_dir()), "f", Provenance("0", ()))
+    criteria = CriteriaRow("default", "1", "h1", "m1", "positive_outcome")
+    warehouse.publish(sources, load_models(sql_dir()), "f", Provenance("0", (criteria,)))
     return warehouse
 
 
@@ -90,8 +92,9 @@ def ask(house: Warehouse, columns: str, model: str) -> list[tuple[object, ...]]:
 
 def test_abandonment_stands_beside_what_is_censored(house: Warehouse) -> None:
     columns = "n_sessions, n_unsettled, n_abandoned, n_censored, n_failed, censored_share, abandonment_rate"
-    assert ask(house, columns, "endings_by_version") == [(5, 1, 1, 1, 1, 0.2, 0.25)]
-    assert ask(house, "abandonment_low, abandonment_high", "endings_by_version") == [(0.2, 0.4)]
+    mine = "endings_by_version WHERE measurement = 'm1'"
+    assert ask(house, columns, mine) == [(5, 1, 1, 1, 1, 0.2, 0.25)]
+    assert ask(house, "abandonment_low, abandonment_high", mine) == [(0.2, 0.4)]
 
 
 def test_recovery_counts_every_end_once_and_sessions_alike(house: Warehouse) -> None:
@@ -116,3 +119,11 @@ def test_words_and_work_are_crossed(house: Warehouse) -> None:
     assert ask(house, columns, "signal_cross_check") == [(4, 1, 0, 2, 1, 0.5, 1, 1)]
     ((phi,),) = ask(house, "phi", "signal_cross_check")
     assert phi == pytest.approx(1 / (1 * 3 * 3 * 1) ** 0.5)
+
+
+def test_outcomes_are_crossed_with_signals_of_their_own_extraction(house: Warehouse) -> None:
+    assert house.query("SELECT DISTINCT measurement FROM signals.session_outcomes ORDER BY 1").rows() == [
+        ("m0",),
+        ("m1",),
+    ]
+    assert ask(house, "measurement", "signal_cross_check") == [("m1",)]
