@@ -18,7 +18,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "evalpipe needs Python 3.11 or newer, this is %d.%d; name another with PYTHON=" % v[:2])'
 	$(PYTHON) -m venv $(VENV)
 	@# uv takes seconds where pip takes minutes, but does not read pip's settings (a mirror, say).
-	@{ $(PIP) '$(INSTALLER)' && $(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements.lock; } \
+	@{ $(PIP) '$(INSTALLER)' && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --requirement requirements.lock; } \
 	  || { echo 'uv could not install the lock; pip does, which takes longer'; $(PIP) --requirement requirements.lock; }
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

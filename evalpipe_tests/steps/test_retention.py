@@ -28,7 +28,7 @@ from evalpipe_tests.steps.world import DAY, make, rows, write
 
 #: Days from today on which raw and text, and snippets, have expired.
 AFTER, LATER = today() + timedelta(days=8), today() + timedelta(days=91)
-WORDS = ("quokkaberry", "o-1", "user-1", "logs-of-1", "t-9")
+WORDS = ("quokkaberry", "o-1", "user-1", "logs-of-1", "tenant-q9")
 SAID = "perfect, the quokkaberry works now, thanks a lot"
 
 
@@ -39,7 +39,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with alone(folder / "home") as context:
         for n in range(4):
             day = (DAY, NEXT)[n % 2]
-            entries = log(f"o-{n}", f"user-{n}", day, SAID, model=f"m-{n % 2}", tenant="t-9" if n == 1 else None)
+            entries = log(f"o-{n}", f"user-{n}", day, SAID, model=f"m-{n % 2}", tenant="tenant-q9" if n == 1 else None)
             land(context, [write(folder / f"logs-of-{n}" / "a.jsonl", *entries)])
         make(context)
     return folder
@@ -99,7 +99,7 @@ def test_what_expires_is_gone_from_every_file_and_later_layers_stay(home: Path) 
         for name in ("semantic", "candidates")
     } & {place.split(":")[0].split("/day=")[0] for place in found["quokkaberry"]}
     assert {place.split("/")[3] for name in ("o-1", "logs-of-1") for place in left.pop(name)} == {"_batches"}
-    assert {place.split("/")[-1] for place in left.pop("t-9")} == {"_tenants.json"}
+    assert {place.split("/")[-1] for place in left.pop("tenant-q9")} == {"_tenants.json"}
     assert left == {}
 
 
@@ -214,7 +214,7 @@ def test_newer_rules_scan_what_is_left_of_a_sealed_day_and_newer_patterns_leave_
 def test_a_person_is_erased_from_a_sealed_day(home: Path) -> None:
     expire(home)
     with alone(home) as context:
-        token = context.mask_plan.rekey("u", "user-1", "t-9")
+        token = context.mask_plan.rekey("u", "user-1", "tenant-q9")
         session = context.mask_plan.rekey("s", "evalpipe_jsonl:o-1")
     assert places_of(home, [token, session])
     with alone(home) as context:
