@@ -15,11 +15,13 @@ from evalpipe.analysis.measurement import require_one_measurement
 from evalpipe.analysis.recovery import recovery_curves
 from evalpipe.analysis.score import score
 from evalpipe.analysis.scorecard import require_versions, scorecard
+from evalpipe.analysis.stamp import Stamp
 from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
     "DECIDED",
     "Coherence",
+    "Stamp",
     "ablation",
     "bridged",
     "coherence",

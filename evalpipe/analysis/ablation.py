@@ -10,8 +10,6 @@ so do the shifts of a version. An order that only words give is no stronger than
 
 from __future__ import annotations
 
-from datetime import date
-
 import numpy as np
 import polars as pl
 
@@ -22,7 +20,7 @@ from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import ABLATION
 from evalpipe.criteria.model import Criteria
-from evalpipe.inference import Options, Sample, kendall_tau, top_overlap
+from evalpipe.inference import Options, kendall_tau, top_overlap
 from evalpipe.inference.shift import Shift, net_shift
 
 #: Masks with the columns of signals.session_scores that each adds up.
@@ -39,11 +37,8 @@ def ablation(
     outcomes: pl.DataFrame,
     scores: pl.DataFrame,
     criteria: Criteria,
+    stamp: Stamp,
     *,
-    as_of: date,
-    window: str,
-    window_start: date,
-    window_end: date,
     arms: pl.DataFrame,
 ) -> pl.DataFrame:
     """Rows of ``analysis.ablation``.
@@ -52,17 +47,14 @@ def ablation(
         outcomes: Rows of ``signals.session_outcomes``.
         scores: Rows of ``signals.session_scores`` of these sessions.
         criteria: Versions, strata and intervals.
-        as_of: Day the window belongs to.
-        window: Name of the window.
-        window_start, window_end: Its first and last day, both inclusive.
+        stamp: The window.
         arms: ``signals.routing_arms`` of these days.
 
     Returns:
         One row a mask and version; none without sessions.
     """
-    inside = outcomes.filter(pl.col("is_settled") & pl.col("day").is_between(window_start, window_end))
+    inside = outcomes.filter(stamp.settled)
     inside = inside.join(scores, on="session_id", how="inner", maintain_order="left")
-    stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
     population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
     if not population.n:
         return render.empty(ABLATION)
@@ -79,16 +71,7 @@ def ablation(
 def _compared(population: Population, mask: str, criteria: Criteria, design: str) -> Shift:
     y = population.sessions.select(pl.sum_horizontal(MASKS[mask]).alias("y"))["y"].to_numpy()
     estimand = criteria.estimand
-    sample = Sample(
-        y=y,
-        d=np.ones(population.n),
-        version=population.version,
-        stratum=population.stratum,
-        user=population.cluster,
-        epoch=population.epoch,
-        n_versions=len(population.versions),
-        n_strata=len(population.strata),
-    )
+    sample = population.sample(y, np.ones(population.n))
     options = Options(
         # Shifts against one version would leave that one out of the order.
         reference="uniform" if estimand.reference.startswith("model:") else estimand.reference,

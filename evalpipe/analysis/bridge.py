@@ -8,7 +8,7 @@ values, as the outcomes, are each measurement's own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -28,20 +28,14 @@ def bridged(
     old: pl.DataFrame,
     new: pl.DataFrame,
     criteria: Criteria,
-    *,
-    as_of: date,
-    window: str,
-    window_start: date,
-    window_end: date,
+    stamp: Stamp,
 ) -> pl.DataFrame:
     """Rows of ``analysis.bridges`` from one old measurement to that in force.
 
     Args:
         old, new: Rows of ``signals.session_outcomes`` of one measurement each.
         criteria: Those in force.
-        as_of: Day the window belongs to.
-        window: Name of the window.
-        window_start, window_end: Its first and last day, both inclusive.
+        stamp: The window.
 
     Returns:
         One row a version; none where no settled session is under both.
@@ -49,8 +43,7 @@ def bridged(
     Raises:
         EvalpipeError: ``INVALID_OUTCOMES``.
     """
-    stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
-    inside = pl.col("is_settled") & pl.col("day").is_between(window_start, window_end)
+    inside = stamp.settled
     old, new = old.filter(inside), new.filter(inside)
     metric = criteria.outcomes.headline
     known = pl.col(f"{metric}_num").is_not_null() & (pl.col(f"{metric}_den") > 0)
@@ -107,17 +100,8 @@ def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp
 
 def _sample(population: Population, metric: str, options: Options) -> Sample:
     pair = read_pair(population.sessions, metric)
-    return Sample(
-        y=pair.y,
-        d=pair.d,
-        version=population.version,
-        stratum=_merged(population, options),
-        user=population.cluster,
-        epoch=population.epoch,
-        n_versions=len(population.versions),
-        n_strata=len(population.strata),
-        y_low=BY_NAME[metric].low,
-    )
+    sample = population.sample(pair.y, pair.d, y_low=BY_NAME[metric].low)
+    return replace(sample, stratum=_merged(population, options))
 
 
 def _merged(population: Population, options: Options) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

@@ -8,7 +8,6 @@ of them ranks or decides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date
 
 import numpy as np
 import polars as pl
@@ -34,11 +33,7 @@ def corrected(
     counts: pl.DataFrame,
     reviewed: pl.DataFrame,
     criteria: Criteria,
-    *,
-    as_of: date,
-    window: str,
-    window_start: date,
-    window_end: date,
+    stamp: Stamp,
 ) -> pl.DataFrame:
     """Rows of ``analysis.corrected_rates``.
 
@@ -47,15 +42,12 @@ def corrected(
         counts: Rows of :data:`COUNTS`; a session without one had none of the signal.
         reviewed: Rows of :data:`REVIEWED`.
         criteria: Versions and the level of intervals.
-        as_of: Day the window belongs to.
-        window: Name of the window.
-        window_start, window_end: Its first and last day, both inclusive.
+        stamp: The window.
 
     Returns:
         One row a version and signal that fired, or that a reviewer saw; none without sessions.
     """
-    inside = outcomes.filter(pl.col("is_settled") & pl.col("day").is_between(window_start, window_end))
-    stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
+    inside = outcomes.filter(stamp.settled)
     population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
     return stamped(CORRECTED_RATES, stamp, _rows(population, counts, reviewed, criteria.estimand.alpha))
 

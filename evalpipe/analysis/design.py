@@ -18,7 +18,7 @@ from evalpipe.analysis.population import EPOCH, Population, mergeable_parents
 from evalpipe.analysis.stamp import digest
 from evalpipe.criteria.model import EstimandCriteria
 from evalpipe.criteria.rules import AS_LOGGED
-from evalpipe.inference import Check, Options, Sample, design_checks
+from evalpipe.inference import Check, Options, design_checks
 
 #: Pre-treatment columns that must be spread alike over the versions of a stratum.
 COVARIATES = ("language",)
@@ -81,16 +81,8 @@ def examine(population: Population, estimand: EstimandCriteria, known: Sequence[
     enough = np.bincount(population.version, minlength=len(population.versions)) >= estimand.min_sessions_per_version
     use = enough[population.version]
     shares, why = _shares(population, enough)
-    sample = Sample(
-        y=np.zeros(int(use.sum())),
-        d=np.ones(int(use.sum())),
-        version=population.version[use],
-        stratum=population.stratum[use],
-        user=population.cluster[use],
-        epoch=population.epoch[use],
-        n_versions=len(population.versions),
-        n_strata=len(population.strata),
-    )
+    nothing, one = np.zeros(population.n), np.ones(population.n)
+    sample = population.sample(nothing, one, use)
     options = Options(
         design=declared,
         min_users_per_cell=estimand.min_users_per_cell,

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evalpipe.analysis.labels import version_labels
+from evalpipe.inference import Sample
 
 ALL = "all"
 #: The stratum column that is never merged away: sessions of two routing epochs were not drawn from
@@ -28,6 +29,7 @@ EXPECTED_BY_CHANCE = 5.0
 
 Codes = NDArray[np.int32]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,27 @@ class Population:
     def n(self) -> int:
         """Number of sessions, N."""
         return self.sessions.height
+
+    def sample(self, y: Floats, d: Floats, use: Bools | None = None, *, y_low: float = -np.inf) -> Sample:
+        """Sessions with an outcome, as inference takes them.
+
+        Args:
+            y, d: Numerator and denominator of the outcome, (N,).
+            use: Sessions to take, (N,); all by default.
+            y_low: Smallest outcome there can be.
+        """
+        use = np.ones(self.n, dtype=bool) if use is None else use
+        return Sample(
+            y=y[use],
+            d=d[use],
+            version=self.version[use],
+            stratum=self.stratum[use],
+            user=self.cluster[use],
+            epoch=self.epoch[use],
+            n_versions=len(self.versions),
+            n_strata=len(self.strata),
+            y_low=y_low,
+        )
 
     def codes_of(self, column: str) -> Codes:
         """Codes of a column's values in sorted order, null included as a value, (N,)."""

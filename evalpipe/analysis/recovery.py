@@ -9,7 +9,6 @@ leaving early would count it as one that might still have come back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import date
 
 import numpy as np
 import polars as pl
@@ -31,11 +30,7 @@ def recovery_curves(
     outcomes: pl.DataFrame,
     episodes: pl.DataFrame,
     criteria: Criteria,
-    *,
-    as_of: date,
-    window: str,
-    window_start: date,
-    window_end: date,
+    stamp: Stamp,
 ) -> pl.DataFrame:
     """Rows of ``analysis.recovery_curves``.
 
@@ -43,15 +38,12 @@ def recovery_curves(
         outcomes: Rows of ``signals.session_outcomes``.
         episodes: Rows of :data:`EPISODES`.
         criteria: Versions and the level of the band.
-        as_of: Day the window belongs to.
-        window: Name of the window.
-        window_start, window_end: Its first and last day, both inclusive.
+        stamp: The window.
 
     Returns:
         One row a version and number of answers at which its curve has a step or an episode leaves.
     """
-    inside = outcomes.filter(pl.col("is_settled") & pl.col("day").is_between(window_start, window_end))
-    stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
+    inside = outcomes.filter(stamp.settled)
     population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
     return stamped(RECOVERY_CURVES, stamp, _rows(population, episodes, criteria.estimand.alpha))
 

@@ -40,7 +40,7 @@ from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS, NET_IMPROVEMENT, PAIRS, STRATA
 from evalpipe.contracts.tables.signals import ROUTING_ARMS
 from evalpipe.criteria.model import Criteria
-from evalpipe.inference import Options, Sample, compare
+from evalpipe.inference import Options, compare
 
 #: Replicates of the randomization test of a metric other than the headline, over all traffic and
 #: within a slice. Such a p-value decides nothing (gates, ranks and letters read intervals), and the
@@ -201,7 +201,7 @@ def score_one(
         return Scored(BY_NAME[metric], slice_name, counts, None, seed, "reference_unavailable")
     if not use.any():
         return Scored(BY_NAME[metric], slice_name, counts, None, seed, "absent")
-    sample = _sample(population, pair, metric, use)
+    sample = population.sample(pair.y, pair.d, use, y_low=BY_NAME[metric].low)
     options = _options(metric, slice_name, criteria, examined, parents, seed, (reference, index))
     return Scored(BY_NAME[metric], slice_name, counts, compare(sample, options), seed)
 
@@ -226,26 +226,12 @@ def _headline(
         stamp=stamp,
         population=population,
         use=pair.is_known,
-        sample=_sample(population, pair, metric, pair.is_known),
+        sample=population.sample(pair.y, pair.d, pair.is_known, y_low=BY_NAME[metric].low),
         options=_options(metric, ALL, criteria, examined, parents, headline.seed, reference),
         found=headline.comparison,
         design=examined.design,
         failed=examined.failed,
         noted=examined.noted,
-    )
-
-
-def _sample(population: Population, pair: Pair, metric: str, use: Bools) -> Sample:
-    return Sample(
-        y=pair.y[use],
-        d=pair.d[use],
-        version=population.version[use],
-        stratum=population.stratum[use],
-        user=population.cluster[use],
-        epoch=population.epoch[use],
-        n_versions=len(population.versions),
-        n_strata=len(population.strata),
-        y_low=BY_NAME[metric].low,
     )
 
 

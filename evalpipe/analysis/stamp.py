@@ -34,6 +34,11 @@ class Stamp:
         return cls(as_of, window, start, end, criteria.measurement, criteria.name, criteria.version, criteria.hash)
 
     @property
+    def settled(self) -> pl.Expr:
+        """Whether an outcome row is one that the window scores."""
+        return pl.col("is_settled") & pl.col("day").is_between(self.window_start, self.window_end)
+
+    @property
     def columns(self) -> list[pl.Expr]:
         """The stamp as constant columns."""
         return [pl.lit(value).alias(name) for name, value in asdict(self).items()]

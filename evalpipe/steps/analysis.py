@@ -159,14 +159,12 @@ def make_analysis(
             arms=arms,
             demoted=demoted_in(opened.manifests),
         )
+        stamp = analysis.Stamp.of(context.criteria, as_of=day, window=window, start=opened.start, end=opened.end)
         tables[_ABLATION] = analysis.ablation(
             outcomes,
             context.lake.read("signals.session_scores", opened.manifests),
             context.criteria,
-            as_of=day,
-            window=window,
-            window_start=opened.start,
-            window_end=opened.end,
+            stamp,
             arms=arms,
         )
         tables[_CORRECTED] = analysis.corrected(
@@ -174,28 +172,19 @@ def make_analysis(
             receipts.seen.counts(opened.manifests),
             receipts.seen.reviewed(),
             context.criteria,
-            as_of=day,
-            window=window,
-            window_start=opened.start,
-            window_end=opened.end,
+            stamp,
         )
         tables[_CURVES] = analysis.recovery_curves(
             outcomes,
             receipts.seen.episodes(opened.manifests),
             context.criteria,
-            as_of=day,
-            window=window,
-            window_start=opened.start,
-            window_end=opened.end,
+            stamp,
         )
         tables[_BRIDGES] = analysis.bridged(
             context.lake.read("signals.session_outcomes", receipts.overlap.other(opened.manifests)),
             outcomes,
             context.criteria,
-            as_of=day,
-            window=window,
-            window_start=opened.start,
-            window_end=opened.end,
+            stamp,
         )
         folder = context.lake.staging_folder(key)
         staged = [

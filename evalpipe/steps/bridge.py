@@ -73,8 +73,8 @@ def between(context: Context, old: Criteria) -> pl.DataFrame:
     made = pl.DataFrame()
     if days:
         before, after = (lake.read(_OUTCOMES, [side[day] for day in days]) for side in sides)
-        span = {"as_of": days[-1], "window_start": days[0], "window_end": days[-1]}
-        made = analysis.bridged(before, after, new, window="all", **span)
+        stamp = analysis.Stamp.of(new, as_of=days[-1], window="all", start=days[0], end=days[-1])
+        made = analysis.bridged(before, after, new, stamp)
     if made.is_empty():
         missing = sorted({*sides[0], *sides[1]} or {context.as_of})
         lacking = [one.name for one, side in zip((old, new), sides, strict=True) if len(side) < len(missing)]

@@ -25,7 +25,7 @@ from evalpipe.contracts.tables import masked
 from evalpipe.contracts.tables import signals as tables
 from evalpipe.criteria.model import Criteria
 from evalpipe.criteria.validate import problems
-from evalpipe.inference import Options, Sample, compare
+from evalpipe.inference import Options, compare
 from evalpipe.locations import data_dir
 from evalpipe.signals.ledger import empty_ledger
 from evalpipe.validation.finding import Finding, average, share
@@ -189,14 +189,7 @@ def _outcomes(rng: np.random.Generator, rules: Criteria) -> pl.DataFrame:
 def _difference(outcomes: pl.DataFrame, rules: Criteria) -> float:
     population = encode(outcomes, rules.outcomes.compare_by, rules.estimand.strata, ())
     pair = read_pair(population.sessions, rules.outcomes.headline)
-    use = pair.is_known
-    found = compare(
-        Sample(
-            pair.y[use], pair.d[use], population.version[use], population.stratum[use], population.cluster[use],
-            population.epoch[use], len(population.versions), len(population.strata),
-        ),
-        _OPTIONS,
-    )  # fmt: skip
+    found = compare(population.sample(pair.y, pair.d, pair.is_known), _OPTIONS)
     return float(found.pair_diff[1, 0])
 
 

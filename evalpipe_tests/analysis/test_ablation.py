@@ -28,10 +28,8 @@ def made(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame], **colum
         {"session_id": outcomes["session_id"], "measurement": outcomes["measurement"], "hard_score": hard, "semantic_score": said},
         schema=render.polars_schema(SESSION_SCORES),
     )  # fmt: skip
-    return analysis.ablation(
-        outcomes, scores, criteria, as_of=AS_OF, window="28d", window_start=FIRST_DAY, window_end=AS_OF,
-        arms=render.empty(ROUTING_ARMS),
-    )  # fmt: skip
+    stamp = analysis.Stamp.of(criteria, as_of=AS_OF, window="28d", start=FIRST_DAY, end=AS_OF)
+    return analysis.ablation(outcomes, scores, criteria, stamp, arms=render.empty(ROUTING_ARMS))
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ SUCCESS = (np.arange(N) // 3 % 2).astype(float)
 @pytest.fixture
 def bridged(criteria: Criteria) -> Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]:
     def make(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-        days = {"window_start": FIRST_DAY, "window_end": LAST_DAY}
-        return analysis.bridged(old, new, criteria, as_of=AS_OF, window="28d", **days)
+        stamp = analysis.Stamp.of(criteria, as_of=AS_OF, window="28d", start=FIRST_DAY, end=LAST_DAY)
+        return analysis.bridged(old, new, criteria, stamp)
 
     return make
 

@@ -43,16 +43,8 @@ def rates(criteria: Criteria, make_outcomes: Callable[..., pl.DataFrame]) -> Cal
     outcomes = make_outcomes([f"m-{i % 2}" for i in range(N)], np.ones(N), n_human_turns=[2] * N, n_tool_calls=[0] * N)
 
     def make(counts: pl.DataFrame, reviewed: pl.DataFrame) -> pl.DataFrame:
-        return analysis.corrected(
-            outcomes,
-            counts,
-            reviewed,
-            criteria,
-            as_of=AS_OF,
-            window="28d",
-            window_start=FIRST_DAY,
-            window_end=LAST_DAY,
-        )
+        stamp = analysis.Stamp.of(criteria, as_of=AS_OF, window="28d", start=FIRST_DAY, end=LAST_DAY)
+        return analysis.corrected(outcomes, counts, reviewed, criteria, stamp)
 
     return make
 

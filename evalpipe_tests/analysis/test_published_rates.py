@@ -14,7 +14,7 @@ from evalpipe.analysis.population import encode
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.criteria import Criteria
-from evalpipe.inference import Options, Sample, compare
+from evalpipe.inference import Options, compare
 from evalpipe_tests.analysis.conftest import AS_OF, FIRST_DAY, outcome_rows
 from evalpipe_tests.sources.helpers import SAMPLES, Read
 
@@ -52,16 +52,7 @@ def headline() -> Headline:
     population = encode(rows, ("model",), ("scenario", "routing_epoch"), ())
     pair = read_pair(population.sessions, "positive_outcome")
     use = pair.is_known
-    sample = Sample(
-        y=pair.y[use],
-        d=pair.d[use],
-        version=population.version[use],
-        stratum=population.stratum[use],
-        user=population.cluster[use],
-        epoch=population.epoch[use],
-        n_versions=len(population.versions),
-        n_strata=len(population.strata),
-    )
+    sample = population.sample(pair.y, pair.d, use)
     options = Options(design="observational", seed=1)
     stamp = Stamp.of(criteria, as_of=AS_OF, window="all", start=FIRST_DAY, end=AS_OF)
     found = compare(sample, options)

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.contracts.model import Kind
 from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.store.meta import CriteriaRow, Provenance
 from evalpipe.store.sql_models import SqlModel, in_order, lineage, load_models
 from evalpipe.store.warehouse import Warehouse
+from evalpipe_tests.store.house import SAMPLE
 
 HEAD = "-- description: A model.\n"
 
@@ -138,16 +138,6 @@ def test_a_changed_file_is_a_changed_digest(tmp_path: Path) -> None:
 
 # ---- the shipped models ------------------------------------------------------------------------
 
-SAMPLE = {
-    Kind.STR: "x",
-    Kind.BOOL: False,
-    Kind.I32: 0,
-    Kind.I64: 0,
-    Kind.F64: 0.0,
-    Kind.DATE: date(2026, 1, 5),
-    Kind.TIMESTAMP: datetime(2026, 1, 5, 23, 30, tzinfo=UTC),
-    Kind.STR_LIST: [],
-}
 DAY = date(2026, 1, 5)
 Row = dict[str, object]
 

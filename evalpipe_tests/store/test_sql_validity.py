@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from evalpipe.contracts.model import Kind
-from evalpipe.contracts.render import frame
-from evalpipe.contracts.tables import TABLES
-from evalpipe.locations import sql_dir
-from evalpipe.store.meta import CriteriaRow, Provenance
-from evalpipe.store.sql_models import load_models
 from evalpipe.store.warehouse import Warehouse
-from evalpipe_tests.store.test_sql_models import SAMPLE
+from evalpipe_tests.store.house import published
 
 #: Success and whether the signal shows, of two sessions a task: tasks differ, so sessions of one are alike.
 PAIRS = [
@@ -74,19 +67,7 @@ def _made() -> dict[str, list[Mapping[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    folder = tmp_path_factory.mktemp("validity")
-    sources: dict[str, list[Path]] = {}
-    for name, rows in _made().items():
-        base = {
-            c.name: (c.values[0] if c.values else [] if c.kind is Kind.STR_LIST else SAMPLE[c.kind])
-            for c in TABLES[name] if not c.nullable
-        }  # fmt: skip
-        sources[name] = [folder / f"{name}.parquet"]
-        frame(TABLES[name], [base | dict(row) for row in rows]).write_parquet(sources[name][0])
-    warehouse = Warehouse(folder / "warehouse.duckdb")
-    criteria = CriteriaRow("default", "1", "h1", "m1", "positive_outcome")
-    warehouse.publish(sources, load_models(sql_dir()), "f", Provenance("0", (criteria,)))
-    return warehouse
+    return published(tmp_path_factory.mktemp("validity"), _made())
 
 
 def ask(house: Warehouse, columns: str, where: str) -> list[tuple[Any, ...]]:
