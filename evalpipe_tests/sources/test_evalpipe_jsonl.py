@@ -135,7 +135,8 @@ def test_a_queued_step_is_a_turn_and_other_origins_are_not(tmp_path: Path) -> No
     [
         ({"type": "session", "session_id": "s1"}, "BAD_FIELD"),
         ({**SESSION, "started_at": "yesterday"}, "BAD_FIELD"),
-        ({**SESSION, "user_id": 7}, "BAD_FIELD"),
+        ({**SESSION, "user_id": ["u"]}, "BAD_FIELD"),
+        ({**SESSION, "session_id": True}, "NO_SESSION_ID"),
         (step(1, "thought"), "BAD_FIELD"),
         (step(1, "user", origin="alien"), "BAD_FIELD"),
         (step(1, "tool", error="bad luck"), "BAD_FIELD"),
@@ -153,6 +154,52 @@ def test_records_that_break_the_format_are_quarantined_alone(tmp_path: Path, rec
     assert read.codes == [code]
     assert read.rows("text") == ["kept"]
     assert read.quarantine["line"].to_list() == [2]
+
+
+def test_numbers_are_ids_too(tmp_path: Path) -> None:
+    head = {**SESSION, "session_id": 7, "user_id": 42, "parent_session_id": 6}
+    begun = step(1, "tool", session_id=7, name="x", is_open=True) | {"step_id": 11}
+    ended = {"type": "result", "session_id": 7, "step_id": 11, "output": "done"}
+    read = Read(write(tmp_path, head, begun, ended, step(2, "agent", session_id="7", text="ok") | {"parent_id": 11}))
+    assert read.codes == []
+    s = read.session
+    assert (s["session_id"], s["user_id"], s["parent_session_id"]) == ("evalpipe_jsonl:7", "42", "evalpipe_jsonl:6")
+    assert read.rows("step_id", "parent_id", "output") == [("11", None, "done"), ("2", "11", None)]
+
+
+@pytest.mark.parametrize("bad", [{"started_at": "once"}, {"user_id": ["u"]}, {"agent": None}, {"tenant": 2.5}])
+def test_what_a_bad_header_says_besides_still_holds(tmp_path: Path, bad: dict[str, Any]) -> None:
+    head = {**SESSION, "consent": "withdrawn", **bad}
+    read = Read(write(tmp_path, head, step(1, "user", text="go", at="2026-01-05T10:00:07Z")))
+    assert read.codes == ["BAD_FIELD"]
+    s = read.session
+    told = {"agent": "acme", "user_id": "u1", "tenant": "t", "consent": "withdrawn", "assignment_policy": "ab-1"}
+    told |= {name: "unknown" if name == "agent" else None for name in bad if name != "started_at"}
+    assert {name: s[name] for name in told} == told
+
+
+@pytest.mark.parametrize("consent", [True, False, 0, ["withdrawn"], {"status": "granted"}, " Withdrawn", "WITHDRAWN"])
+def test_a_consent_that_cannot_be_understood_is_none(tmp_path: Path, consent: Any) -> None:
+    read = Read(write(tmp_path, {**SESSION, "consent": consent}))
+    assert read.session["consent"] == "withdrawn"
+    assert read.codes == ([] if isinstance(consent, str) else ["BAD_FIELD"])
+
+
+def test_a_second_header_erases_nothing(tmp_path: Path) -> None:
+    bare = {
+        "evalpipe": 1,
+        "type": "session",
+        "session_id": "s1",
+        "agent": "other",
+        "started_at": "2026-01-05T12:00:00Z",
+    }
+    early = {**bare, "started_at": "2026-01-05T09:00:00Z", "scenario": "late word"}
+    mute = {**SESSION, "consent": "withdrawn", "scenario": None}
+    read = Read(write(tmp_path, mute, bare, early, {**bare, "consent": "contract"}, step(1, "user", text="go")))
+    s = read.session
+    assert (s["agent"], s["user_id"], s["assignment_policy"], s["trial"]) == ("acme", "u1", "ab-1", 2)
+    assert (s["consent"], s["scenario_declared"], s["tools"]) == ("withdrawn", "late word", ["Bash", "Read"])
+    assert (s["started_at"].hour, s["ended_at"].hour) == (9, 12)
 
 
 def test_impossible_numbers_are_unknown(tmp_path: Path) -> None:

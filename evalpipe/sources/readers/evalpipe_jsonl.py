@@ -11,6 +11,7 @@ from typing import Any
 
 from evalpipe.contracts.tables.raw import (
     APPROVAL,
+    CONSENT_WITHDRAWN,
     END_STATUS_LOGGED,
     FEEDBACK,
     RATING,
@@ -47,7 +48,6 @@ from evalpipe.sources.session import (
     exit_code,
     number_or_none,
     small_count,
-    text_or_none,
 )
 from evalpipe.sources.times import normal_time
 
@@ -63,11 +63,13 @@ _CALL_FIELDS = frozenset({
     "name", "arguments", "output", "exit_code", "is_error", "started_at", "ended_at", "first_token_ms",
 })  # fmt: skip
 _NO_TOKENS = (None,) * 6
-OpenCalls = dict[tuple[str, str], Row]
+_NO_AGENT = "unknown"
+#: Calls whose result is yet to come, by session and step.
+OpenCalls = dict[str, dict[str, Row]]
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT_FIELDS = (
     "agent_release", "model", "user_id", "tenant", "workspace", "scenario", "task_id", "harness",
-    "prompt_version", "retrieval_version", "consent",
+    "prompt_version", "retrieval_version",
 )  # fmt: skip
 
 
@@ -78,8 +80,7 @@ class EvalpipeParser(Parser):
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
-        #: Calls whose result is yet to come, by session and step.
-        self.open_calls: dict[tuple[str, str], Row] = {}
+        self.open_calls: OpenCalls = {}
 
     def feed(self, record: Record) -> str:
         """Take one record. Written for speed: this runs for every line of every log."""
@@ -90,57 +91,83 @@ class EvalpipeParser(Parser):
         session_id = record.get("session_id")
         session = self.current
         if session is None or session_id != self._current_id:
-            if type(session_id) is not str or not session_id:
+            session_id = _id(session_id)
+            if not session_id:
                 return NO_SESSION_ID
-            session = self.sessions.get(session_id) or Session(SOURCE, session_id, "unknown")
+            session = self.sessions.get(session_id) or Session(SOURCE, session_id, _NO_AGENT)
         status = handler(record, session, self.open_calls)
-        if status is KEPT:
+        if status is KEPT or handler is _session:
+            # A header of which a field is wrong says all else, withdrawn consent above all.
             if session is not self.current:
                 self.sessions[session_id] = session
                 self.current, self._current_id = session, session_id
-            session.n_records += 1
+            session.n_records += status is KEPT
         return status
 
     def finish(self, session: Session) -> None:
         """Mark the calls for which no result came."""
-        key = session.session_id.partition(":")[2]
-        for session_id, step_id in [place for place in self.open_calls if place[0] == key]:
-            self.open_calls.pop((session_id, step_id))[ERROR] = "no_result"
+        for row in self.open_calls.pop(session.session_id, {}).values():
+            row[ERROR] = "no_result"
+
+
+def _id(value: object) -> str | None:
+    """An id or a name as text: whole numbers are often written bare."""
+    return value if type(value) is str else str(value) if type(value) is int else None
 
 
 def _session(record: Record, session: Session, _: OpenCalls) -> str:
+    """A header. What an earlier one of the session states stays, but for consent, which can be withdrawn."""
     agent, started = record.get("agent"), record.get("started_at")
     at = normal_time(started)
-    if type(agent) is not str or not agent or (started is not None and at is None):
-        return BAD_FIELD
-    texts = {name: record.get(name) for name in _TEXT_FIELDS}
-    if any(value is not None and type(value) is not str for value in texts.values()):
-        return BAD_FIELD
-    for name, value in texts.items():
-        setattr(session, name, value)
-    session.agent = agent
-    session.trial = small_count(record.get("trial"))
-    parent = text_or_none(record.get("parent_session_id"))
-    session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
+    is_whole = type(agent) is str and agent != "" and (started is None or at is not None)
+    is_first = session.agent == _NO_AGENT
+    if is_first and type(agent) is str and agent:
+        session.agent = agent
+    for name in _TEXT_FIELDS:
+        value = record.get(name)
+        if value is not None:
+            text = _id(value)
+            is_whole = is_whole and text is not None
+            if getattr(session, name) is None:
+                setattr(session, name, text)
+    is_whole = _consent(record.get("consent"), session) and is_whole
+    if session.trial is None:
+        session.trial = small_count(record.get("trial"))
+    parent = _id(record.get("parent_session_id"))
+    if parent and session.parent_session_id is None:
+        session.parent_session_id = f"{SOURCE}:{parent}"
     tools = record.get("tools")
-    if type(tools) is list:
+    if type(tools) is list and session.tools is None:
         session.tools = sorted({tool for tool in tools if type(tool) is str})
-    _assignment(record.get("assignment"), session)
+    if session.assignment_policy is None and session.assignment_unit is None:
+        _assignment(record.get("assignment"), session)
     if at is not None:
-        session.first_at = at
+        session.first_at = at if is_first or not session.first_at else min(at, session.first_at)
         session.greatest_at = max(session.greatest_at, at)
-    return KEPT
+    return KEPT if is_whole else BAD_FIELD
+
+
+def _consent(value: object, session: Session) -> bool:
+    """Take the consent of a header; whether it can be understood. What cannot be is no consent."""
+    if value is None:
+        return True
+    text = value.strip() if type(value) is str else CONSENT_WITHDRAWN
+    if text.lower() == CONSENT_WITHDRAWN:
+        session.consent = CONSENT_WITHDRAWN
+    elif session.consent is None:
+        session.consent = text or None
+    return type(value) is str
 
 
 def _assignment(value: object, session: Session) -> None:
     if type(value) is not dict:
         return
-    session.assignment_policy = text_or_none(value.get("policy"))
+    session.assignment_policy = _id(value.get("policy"))
     unit = value.get("unit")
     session.assignment_unit = unit if unit in ("session", "user") else None
     probability = number_or_none(value.get("probability"))
     session.assignment_probability = probability if probability is not None and 0 <= probability <= 1 else None
-    session.routing_epoch = text_or_none(value.get("epoch"))
+    session.routing_epoch = _id(value.get("epoch"))
 
 
 def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
@@ -158,9 +185,13 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
     if at is not None:
         at = normal_time(at)
     step_id, parent, model, tokens = get("step_id"), get("parent_id"), get("model"), get("tokens")
+    if type(step_id) is not str:
+        step_id = _id(step_id)
+    if parent is not None and type(parent) is not str:
+        parent = _id(parent)
     row: Row = [
-        step_id if type(step_id) is str and step_id else str(len(session.rows)),
-        parent if type(parent) is str else None,
+        step_id or str(len(session.rows)),
+        parent,
         0, kind, origin, None, text, None, None, None, None, error, at, at, None,
         model if type(model) is str else None,
         *(_NO_TOKENS if tokens is None else _tokens(tokens)),
@@ -168,7 +199,7 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
     if kind == "tool" or not _CALL_FIELDS.isdisjoint(record):
         _call(record, row, at)
         if get("is_open") is True and error is None:
-            open_calls[record["session_id"], row[STEP_ID]] = row
+            open_calls.setdefault(session.session_id, {})[row[STEP_ID]] = row
             row[END] = None
         at = row[END] or row[START]
         if row[START] is not None:
@@ -201,11 +232,12 @@ def _call(record: Record, row: Row, at: str | None) -> None:
 
 def _result(record: Record, session: Session, open_calls: OpenCalls) -> str:
     """The result of a call that was logged when it began."""
-    step_id, error, text = record.get("step_id"), record.get("error"), record.get("text")
-    row = open_calls.get((record["session_id"], step_id)) if type(step_id) is str else None
+    step_id, error, text = _id(record.get("step_id")), record.get("error"), record.get("text")
+    calls = open_calls.get(session.session_id, {})
+    row = calls.get(step_id) if step_id else None
     if row is None or (error is not None and error not in STEP_ERRORS) or (text is not None and type(text) is not str):
         return BAD_FIELD
-    del open_calls[record["session_id"], row[STEP_ID]]
+    del calls[row[STEP_ID]]
     row[OUTPUT] = json_text(record.get("output"))
     row[EXIT_CODE] = exit_code(record.get("exit_code"))
     flag = record.get("is_error")
@@ -251,13 +283,13 @@ _HANDLERS = {"session": _session, "step": _step, "result": _result, "end": _end}
 def _recognise(record: Record) -> bool:
     kind = record.get("type")
     if kind == "step":  # the rest of a log that was rotated begins with any step
-        return record.get("kind") in STEP_KINDS and type(record.get("session_id")) is str and "step_id" in record
+        return record.get("kind") in STEP_KINDS and type(record.get("session_id")) in (str, int) and "step_id" in record
     return kind == "session" and MARKER in record
 
 
 READER = Reader(
     name=SOURCE,
-    version="6",
+    version="7",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
