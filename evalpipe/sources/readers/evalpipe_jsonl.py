@@ -184,11 +184,7 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
         return BAD_FIELD
     if at is not None:
         at = normal_time(at)
-    step_id, parent, model, tokens = get("step_id"), get("parent_id"), get("model"), get("tokens")
-    if type(step_id) is not str:
-        step_id = _id(step_id)
-    if parent is not None and type(parent) is not str:
-        parent = _id(parent)
+    step_id, parent, model, tokens = _id(get("step_id")), _id(get("parent_id")), get("model"), get("tokens")
     row: Row = [
         step_id or str(len(session.rows)),
         parent,
