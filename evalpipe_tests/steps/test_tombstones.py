@@ -57,26 +57,26 @@ def test_a_session_is_known_without_its_user_and_in_another_exporters_log() -> N
 
 def test_the_file_holds_no_id_and_is_read_back_under_its_own_key_only(tmp_path: Path) -> None:
     file, key_file = tmp_path / "tombstones.json", tmp_path / "tombstone.key"
-    assert tombstones.load(file, key_file, MASKING, {}) == Tombstones(masking=MASKING)
+    assert tombstones.load([file], key_file, MASKING, {}) == Tombstones(masking=MASKING)
     assert not key_file.exists(), "no key before anybody was erased"
     made = tombstones.prepared(Tombstones(masking=MASKING), key_file, {}).with_subject(Subject("ann"), ["codex:7"])
     write_atomically(file, tombstones.to_json(made))
     assert key_file.stat().st_mode & 0o777 == 0o600
     assert "ann" not in file.read_text().replace("layout", "")
-    again = tombstones.load(file, key_file, MASKING, {})
+    again = tombstones.load([file], key_file, MASKING, {})
     assert again("ann", None, "x", "x:1")
-    assert tombstones.load(file, key_file, MaskingKey.from_bytes(b"n" * 32), {})("ann", None, "x", "x:1")
+    assert tombstones.load([file], key_file, MaskingKey.from_bytes(b"n" * 32), {})("ann", None, "x", "x:1")
     with pytest.raises(EvalpipeError, match="another key"):
-        tombstones.load(file, key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "0" * 64})
+        tombstones.load([file], key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "0" * 64})
     with pytest.raises(EvalpipeError, match="KEY_INVALID") as caught:
-        tombstones.load(file, key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "short"})
+        tombstones.load([file], key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "short"})
     assert caught.value.where == tombstones.ENVIRONMENT_NAME
     key_file.unlink()
     with pytest.raises(EvalpipeError, match="key of the tombstones is gone"):
-        tombstones.load(file, key_file, MASKING, {})
+        tombstones.load([file], key_file, MASKING, {})
     file.write_text("{")
     with pytest.raises(EvalpipeError, match="HOME_DAMAGED"):
-        tombstones.load(file, key_file, MASKING, {})
+        tombstones.load([file], key_file, MASKING, {})
 
 
 def erased_home(folder: Path, user: str) -> Path:
