@@ -83,17 +83,21 @@ class Tombstones:
     masking: MaskingKey | None = field(default=None, repr=False)
     tags: frozenset[str] = frozenset()
 
-    def __call__(self, user_id: str | None, tenant: str | None, source: str, session_id: str) -> bool:
+    def __call__(
+        self, user_id: str | None, tenant: str | None, source: str, session_id: str, parent: str | None = None
+    ) -> bool:
         """Whether a session that is being read belongs to somebody erased.
 
         Args:
             user_id, tenant: As logged; ``None`` where the log names none.
             source: Reader.
             session_id: Id with its source in front.
+            parent: Likewise that of the session that started it, whose user it has where it names none.
         """
         if not self.tags or self.key is None:
             return False
-        if any(tag in self.tags for tag in _session_tags(self.key, session_id)):
+        of_nobody = [parent] if user_id is None and parent is not None else []
+        if any(tag in self.tags for name in (session_id, *of_nobody) for tag in _session_tags(self.key, name)):
             return True
         return user_id is not None and _is_user(self, user_id, tenant or "", source)
 
