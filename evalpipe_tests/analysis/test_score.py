@@ -101,8 +101,8 @@ def test_every_table_keeps_its_contract_and_order(trial: Trial, run: Run, criter
         - {"analysis.ablation", "analysis.bridges", "analysis.corrected_rates", "analysis.recovery_curves"}
     )
     for name, table in tables.items():
-        # Tasks that two versions share need a controlled task set.
-        assert table.is_empty() == (name == "analysis.paired_tasks")
+        # Tasks that two versions share need a controlled task set, rates of all traffic a drawn sample.
+        assert table.is_empty() == (name in ("analysis.paired_tasks", "analysis.drawn_rates"))
         assert_frame_equal(render.conform(TABLES[name], table).sort(TABLES[name].sort), table)
         assert set(table["measurement"]) <= {criteria.measurement}
 

@@ -117,6 +117,7 @@ def _shift(headline: Headline, seconds: Floats, is_ended: Bools, horizon: float)
         stratum=population.stratum[use],
         user=population.cluster[use],
         epoch=population.epoch[use],
+        weight=None if population.weight is None else population.weight[use],
         y_low=-np.inf,
     )
     return net_shift(sample, headline.options)

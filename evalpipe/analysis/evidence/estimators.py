@@ -13,7 +13,7 @@ import numpy as np
 
 from evalpipe.analysis.design import COVARIATES
 from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
-from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.evidence.headline import UNWEIGHTED, Headline
 from evalpipe.analysis.evidence.movement import constant_contrast
 from evalpipe.inference.bootstrap import bootstrap_comparison
 from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
@@ -87,6 +87,8 @@ def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
     shuffled = shuffled_gaps(
         y, version, sample.n_versions, SHUFFLES, headline.stamp.seed(headline.metric.name, "all", "shuffle")
     )
+    # A recipe is taken at its word, and none knows of weights.
+    told = [UNWEIGHTED] if headline.is_drawn else []
     for k in range(sample.n_versions):
         seed = headline.stamp.seed(headline.metric.name, "all", f"recipe {k}")
         made: tuple[tuple[str, str, str, Recipe], ...] = (
@@ -101,7 +103,7 @@ def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
             ),
         )
         for name, reference, population, recipe in made:
-            reasons = [recipe.reason] if recipe.reason else ["descriptive"]
+            reasons = [recipe.reason] if recipe.reason else ["descriptive", *told]
             yield {
                 **_row(headline, name, k, reference, population),
                 "estimate": recipe.estimate,
@@ -138,12 +140,13 @@ def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
     use = (place[sample.version] >= 0) & headline.found.kept[sample.stratum] & (sample.d > 0)
     contrast = constant_contrast(headline)
     reference = "uniform" if contrast is None else headline.criteria.estimand.reference
-    if (sample.d[use] != 1).any():
-        # A ratio has no outcome of a single session.
+    # A ratio has no outcome of a single session, and chances of routing are not those of being drawn.
+    why = "ratio_metric" if (sample.d[use] != 1).any() else UNWEIGHTED if headline.is_drawn else ""
+    if why:
         for name in ESTIMATORS:
             for k in compared:
                 row = _row(headline, name, int(k), reference, _POPULATION[name])
-                yield {**row, "status": "unavailable", "reasons": ["ratio_metric"]}
+                yield {**row, "status": "unavailable", "reasons": [why]}
         return
     known = [headline.population.codes_of(name)[headline.use] for name in COVARIATES]
     categories = np.stack([headline.target[sample.stratum], *known], axis=1)[use]

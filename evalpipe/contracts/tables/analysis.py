@@ -61,7 +61,7 @@ NET_IMPROVEMENT = Table(
         Column("theta", F64, "Mean outcome if all of the window's traffic were served by this version."),
         Column("theta_lo", F64, "Lower end of its interval."),
         Column("theta_hi", F64, "Upper end."),
-        Column("raw_rate", F64, "Plain mean over the version's own sessions; descriptive."),
+        Column("raw_rate", F64, "Plain mean over the version's own sessions, weighted where sessions were drawn; descriptive."),
         Column("raw_rank", I32, "Rank of the plain mean; descriptive.", low=1),
         Column("n_sessions", I64, "Sessions of the version in the slice.", nullable=False, low=0),
         Column("n_users", I64, "Users (clusters) among them.", nullable=False, low=0),
