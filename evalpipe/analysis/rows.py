@@ -155,6 +155,8 @@ def pair_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
             "se": _null_nan(found.pair_se[one, other]),
             "df": _null_nan(found.pair_df[one, other]),
             "gstar": _null_nan(found.pair_gstar[one, other]),
+            "newcombe_lo": _null_nan(found.newcombe_lo[one, other]),
+            "newcombe_hi": _null_nan(found.newcombe_hi[one, other]),
             "is_better": pl.Series(found.pair_better[one, other], dtype=pl.Boolean),
             "is_indistinguishable": pl.Series(~(found.pair_better | found.pair_better.T)[one, other], dtype=pl.Boolean),
         }

@@ -13,10 +13,12 @@ from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_files, 
 from evalpipe.review.page import page
 from evalpipe.review.pooling import chances, held, pooled
 from evalpipe.review.quality import quality
+from evalpipe.review.reviewed_drift import REVIEWED
 from evalpipe.review.rules import Guide, Limits, guide, limits
 from evalpipe.review.units import labelled, named
 
 __all__ = [
+    "REVIEWED",
     "STYLES",
     "Guide",
     "Labelled",

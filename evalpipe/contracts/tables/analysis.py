@@ -94,6 +94,8 @@ PAIRS = Table(
         Column("se", F64, "Standard error.", low=0.0),
         Column("df", F64, "Degrees of freedom.", low=0.0),
         Column("gstar", F64, "Effective number of clusters.", low=0.0),
+        Column("newcombe_lo", F64, "Lower end of Newcombe's score interval of two plain counts; only where every session is of another user and counts 0 or 1, all are of one stratum, and one of the versions has fewer than 100.", low=-1.0, high=1.0),
+        Column("newcombe_hi", F64, "Upper end.", low=-1.0, high=1.0),
         Column("is_better", B, "Step-down: the first is better than the second (after the metric's direction).", nullable=False),
         Column("is_indistinguishable", B, "Neither order is established.", nullable=False),
     ),
