@@ -109,6 +109,7 @@ def net_improvement_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
         "version": pl.Series(list(basis.versions), dtype=pl.String),
         **{name: _null_nan(values) for name, values in numbers.items()},
         "n_permutations": _null_where(np.full(k, n_permutations), ~has_p, pl.Int32()),
+        "p_method": _null_where(np.full(k, found.engine if found else ""), ~has_p, pl.String()),
         "rank_lo": _ranks(found.rank_lo if found else np.zeros(k), is_ranked),
         "rank_hi": _ranks(found.rank_hi if found else np.zeros(k), is_ranked),
         "letters": pl.Series(

@@ -34,6 +34,8 @@ class Line:
     hi: float
     status: str
     reasons: tuple[str, ...]
+    p: float = float("nan")
+    p_adj: float = float("nan")
 
 
 def history_lines(headline: Headline) -> Iterator[Line]:

@@ -14,6 +14,7 @@ import numpy as np
 from evalpipe.analysis.design import COVARIATES
 from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
 from evalpipe.analysis.evidence.headline import UNWEIGHTED, Headline
+from evalpipe.analysis.evidence.listed import block_p, listed_lines
 from evalpipe.analysis.evidence.movement import constant_contrast
 from evalpipe.inference.bootstrap import bootstrap_comparison
 from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
@@ -21,6 +22,8 @@ from evalpipe.inference.recipes import Recipe, control_pool_gap, raw_gap, shuffl
 
 RESAMPLES = 1_000
 SHUFFLES = 199
+#: The recipe that has a test of its own.
+STRATUM_MEAN = "seed004.net_improvement"
 _POPULATION = {"ipw": "common support", "aipw": "common support", "overlap": "overlap"}
 
 
@@ -56,12 +59,14 @@ def _rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     if headline.is_comparable:
         yield from _bootstrap(headline)
         yield from _weighed(headline)
-        for line in (*history_lines(headline), *pooled_lines(headline)):
+        for line in (*history_lines(headline), *pooled_lines(headline), *listed_lines(headline)):
             yield {
                 **_row(headline, line.estimator, line.version, line.reference, line.population),
                 "estimate": line.estimate,
                 "lo": line.lo,
                 "hi": line.hi,
+                "p": line.p,
+                "p_adj": line.p_adj,
                 "status": line.status,
                 "reasons": list(line.reasons),
             }
@@ -96,7 +101,7 @@ def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
             ("seed000.net_improvement", "all sessions", "own_share", shuffled[k]),
             ("seed001.net_improvement", "control_pool", "own_share", control_pool_gap(y, version, stratum, k)),
             (
-                "seed004.net_improvement",
+                STRATUM_MEAN,
                 "stratum_mean",
                 "own_share",
                 stratum_mean_gap(y, version, stratum, k, RESAMPLES, seed, headline.options.alpha),
@@ -109,6 +114,7 @@ def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
                 "estimate": recipe.estimate,
                 "lo": recipe.lo,
                 "hi": recipe.hi,
+                "p": block_p(headline, y, version == k, stratum) if name == STRATUM_MEAN else np.nan,
                 "status": recipe.status,
                 "reasons": reasons,
             }

@@ -13,6 +13,8 @@ S, B, I32, I64, F64, TS, DATE, LIST = (
 STATUSES = ("ok", "suspect", "inconclusive", "unavailable")
 VERDICTS = ("pass", "fail", "inconclusive")
 DESIGNS = ("randomized_session", "randomized_user", "observational")
+#: How a randomization p-value was found.
+TEST_METHODS = ("exact", "table", "shuffle", "units", "gaussian")
 
 
 def stamp_columns() -> tuple[Column, ...]:
@@ -53,7 +55,8 @@ NET_IMPROVEMENT = Table(
         Column("df", F64, "Bell-McCaffrey degrees of freedom.", low=0.0),
         Column("gstar", F64, "Effective number of clusters.", low=0.0),
         Column("p_perm", F64, "Studentized randomization p-value.", low=0.0, high=1.0),
-        Column("n_permutations", I32, "Replicates behind it.", low=0),
+        Column("n_permutations", I32, "Replicates behind it, or arrangements where all were listed.", low=0),
+        Column("p_method", S, "How it was found: exact (every arrangement of versions was listed), table or shuffle (sessions drawn again), units (users drawn again), gaussian (the normal limit, which shuffles agreed with).", values=TEST_METHODS),
         Column("p_adj", F64, "Step-down adjusted p-value over versions.", low=0.0, high=1.0),
         Column("rank_lo", I32, "Best rank in the confidence set.", low=1),
         Column("rank_hi", I32, "Worst rank.", low=1),
