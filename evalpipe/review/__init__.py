@@ -16,6 +16,7 @@ from evalpipe.review.quality import quality
 from evalpipe.review.reviewed_drift import REVIEWED
 from evalpipe.review.rules import Guide, Limits, guide, limits
 from evalpipe.review.units import labelled, named
+from evalpipe.review.weights import Proposal, fragment, propose, read_session_labels
 
 __all__ = [
     "REVIEWED",
@@ -23,12 +24,14 @@ __all__ = [
     "Guide",
     "Labelled",
     "Limits",
+    "Proposal",
     "agreement",
     "chances",
     "check_reviewer",
     "demoted",
     "draw",
     "drift",
+    "fragment",
     "guide",
     "held",
     "labelled",
@@ -37,8 +40,10 @@ __all__ = [
     "named",
     "page",
     "pooled",
+    "propose",
     "quality",
     "read_files",
     "read_labels",
+    "read_session_labels",
     "write_items",
 ]

@@ -46,8 +46,8 @@ def reviewed_drift(opinions: pl.DataFrame, limits: Limits, versions: Versions) -
         for key in sorted(keys & here.keys() & there.keys()):
             base = {"subject": key[0], "lang": key[1], "period": last - timedelta(days=last.weekday())}
             for measure in REVIEWED:
-                shares = [getattr(side[key][ALL], measure) for side in (here, there)]
-                yield {"measure": measure, **base, **_changed(*shares, limits)}
+                share, before_share = (getattr(side[key][ALL], measure) for side in (here, there))
+                yield {"measure": measure, **base, **_changed(share, before_share, limits)}
 
 
 def _spans(opinions: pl.DataFrame, limits: Limits, versions: Versions) -> dict[tuple[date, date], set[Key]]:
