@@ -23,7 +23,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "6",
     "outcomes": "7",
-    "analysis": "12",
+    "analysis": "13",
     "scorecard": "1",
 }
 
