@@ -146,6 +146,13 @@ def pair_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
     exists = np.isfinite(found.pair_diff) & ~np.eye(len(basis.versions), dtype=bool)
     one, other = np.nonzero(exists)
     names = np.array(basis.versions, dtype=object)
+    is_plain = np.isfinite(found.newcombe_lo[one, other])
+    counts = {
+        "n_successes": found.plain_successes[one],
+        "n_sessions": found.plain_sessions[one],
+        "n_other_successes": found.plain_successes[other],
+        "n_other_sessions": found.plain_sessions[other],
+    }
     rows = pl.DataFrame(
         {
             "version": pl.Series(list(names[one]), dtype=pl.String),
@@ -158,6 +165,7 @@ def pair_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
             "gstar": _null_nan(found.pair_gstar[one, other]),
             "newcombe_lo": _null_nan(found.newcombe_lo[one, other]),
             "newcombe_hi": _null_nan(found.newcombe_hi[one, other]),
+            **{name: _null_nan(np.where(is_plain, values, np.nan)) for name, values in counts.items()},
             "is_better": pl.Series(found.pair_better[one, other], dtype=pl.Boolean),
             "is_indistinguishable": pl.Series(~(found.pair_better | found.pair_better.T)[one, other], dtype=pl.Boolean),
         }

@@ -17,7 +17,7 @@ from evalpipe.inference.gates import MIN_DF
 from evalpipe.inference.intervals import known_error, mean_interval, stratified_trials, t_interval
 from evalpipe.inference.letters import compact_letters
 from evalpipe.inference.model import Bools, Comparison, Floats, Options, Sample
-from evalpipe.inference.plain_pairs import newcombe_pairs
+from evalpipe.inference.plain_pairs import PlainPairs, newcombe_pairs
 from evalpipe.inference.power import smallest_effect
 from evalpipe.inference.prepare import Prepared, Totals, find_support, layout, nothing_to_compare, prepare, total
 from evalpipe.inference.randomization import TestResult, randomization_test
@@ -149,7 +149,7 @@ def _assemble(
     found: _Estimates,
     test: TestResult,
     strata: Strata,
-    plain: tuple[Floats, Floats],
+    plain: PlainPairs,
     options: Options,
     streams: list[np.random.SeedSequence],
     *,
@@ -230,8 +230,10 @@ def _assemble(
         pair_gstar=two(np.where(shown, found.pairs.pair_gstar, np.nan)),
         pair_lo=two(pair_lo),
         pair_hi=two(pair_hi),
-        newcombe_lo=plain[0],
-        newcombe_hi=plain[1],
+        newcombe_lo=plain.lo,
+        newcombe_hi=plain.hi,
+        plain_successes=plain.successes,
+        plain_sessions=plain.sessions,
         pair_better=better,
         status=status,
         reasons=reasons,

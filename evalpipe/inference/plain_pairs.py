@@ -7,6 +7,8 @@ which the comparison has (``compare``).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
@@ -19,7 +21,22 @@ from evalpipe.inference.scatter import Strata
 FEW = 100
 
 
-def newcombe_pairs(sample: Sample, strata: Strata, versions: Ints, alpha: float) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class PlainPairs:
+    """Pairs of versions of which plain counts say all.
+
+    Attributes:
+        lo, hi: (K, K) Newcombe's limits of theta_i - theta_j; NaN for other pairs.
+        successes, sessions: (K,) the counts; NaN where no version's are plain.
+    """
+
+    lo: Floats
+    hi: Floats
+    successes: Floats
+    sessions: Floats
+
+
+def newcombe_pairs(sample: Sample, strata: Strata, versions: Ints, alpha: float) -> PlainPairs:
     """Newcombe's intervals of the differences of shares of small independent samples.
 
     Args:
@@ -27,17 +44,17 @@ def newcombe_pairs(sample: Sample, strata: Strata, versions: Ints, alpha: float)
         versions: Codes of the compared versions. alpha: error rate.
 
     Returns:
-        (K, K) lower and upper limits of theta_i - theta_j; NaN unless every session counts one success
+        Limits and counts. A pair has them only if every session counts one success
         or none, all kept ones lie in one stratum and were not drawn with unequal chances, each of the
         pair is of another user, and one of the two versions has fewer than :data:`FEW`.
     """
     k = sample.n_versions
-    lo, hi = np.full((k, k), np.nan), np.full((k, k), np.nan)
+    lo, hi, nothing = np.full((k, k), np.nan), np.full((k, k), np.nan), np.full(k, np.nan)
     target = np.where(strata.merged_into >= 0, strata.merged_into, np.arange(sample.n_strata))
     weighing = np.flatnonzero(np.isfinite(strata.weights) & (strata.weights > 0))
     has = sample.d > 0
     if sample.weight is not None or len(weighing) != 1 or not strata.is_binary or not (sample.d[has] == 1.0).all():
-        return lo, hi
+        return PlainPairs(lo, hi, nothing, nothing)
     use = has & strata.kept[sample.stratum] & (target[sample.stratum] == weighing[0])
     version, user = sample.version[use].astype(np.int64), sample.user[use].astype(np.int64)
     n, x = tally(version, np.ones(len(version)), k), tally(version, sample.y[use], k)
@@ -51,4 +68,4 @@ def newcombe_pairs(sample: Sample, strata: Strata, versions: Ints, alpha: float)
             if i < j and is_single[i] and is_single[j] and together[i, j] == 0 and min(n[i], n[j]) < FEW:
                 lo[i, j], hi[i, j] = newcombe(x[i], n[i], x[j], n[j], alpha)
                 lo[j, i], hi[j, i] = -hi[i, j], -lo[i, j]
-    return lo, hi
+    return PlainPairs(lo, hi, x, n)
