@@ -211,8 +211,9 @@ def test_equal_chances_change_no_comparison(window: pl.DataFrame, run: Run, crit
     assert twice == 2 * window.height
 
 
+@pytest.mark.parametrize(("column", "value"), [("scenario", "chat"), ("language", "de")])
 def test_a_session_that_stands_for_three_is_one_that_is_there_thrice(
-    window: pl.DataFrame, run: Run, criteria: Criteria
+    window: pl.DataFrame, run: Run, criteria: Criteria, column: str, value: str
 ) -> None:
     """Every estimate but its error: in nights, in movement and at worst too, where some outcomes are unknown."""
     unknown = pl.int_range(pl.len()) % 9 == 0
@@ -220,9 +221,9 @@ def test_a_session_that_stands_for_three_is_one_that_is_there_thrice(
         pl.when(unknown).then(None).otherwise(pl.col(name)).alias(name)
         for name in ("positive_outcome_num", "positive_outcome_den")
     )
-    chat = window.filter(scenario="chat")
-    copies = [chat.with_columns(session_id=pl.col("session_id") + f"-{i}") for i in (1, 2)]
-    third = run(window, drawn(criteria, Sampling(1 / 3, "scenario", "chat")))
+    kind = window.filter(pl.col(column) == value)
+    copies = [kind.with_columns(session_id=pl.col("session_id") + f"-{i}") for i in (1, 2)]
+    third = run(window, drawn(criteria, Sampling(1 / 3, column, value)))
     thrice = run(pl.concat([window, *copies]), criteria)
     said = {
         "net_improvement": ("estimate", "theta", "raw_rate"),
@@ -231,10 +232,10 @@ def test_a_session_that_stands_for_three_is_one_that_is_there_thrice(
         "sensitivity": ("worst_lo", "worst_hi"),
     }
     for table, columns in said.items():
-        for column in columns:
+        for number in columns:
             one, other = (tables[f"analysis.{table}"] for tables in (third, thrice))
             if table == "net_improvement":
                 one, other = (rows.filter(slice="all", metric="positive_outcome") for rows in (one, other))
-            assert one[column].is_null().to_list() == other[column].is_null().to_list()
-            assert one[column].is_not_null().any(), (table, column)
-            np.testing.assert_allclose(one[column].drop_nulls(), other[column].drop_nulls(), rtol=1e-9, atol=1e-12)
+            assert one[number].is_null().to_list() == other[number].is_null().to_list()
+            assert one[number].is_not_null().any(), (table, number)
+            np.testing.assert_allclose(one[number].drop_nulls(), other[number].drop_nulls(), rtol=1e-9, atol=1e-12)
