@@ -55,7 +55,7 @@ def ablation(
     """
     inside = outcomes.filter(stamp.settled)
     inside = inside.join(scores, on="session_id", how="inner", maintain_order="left")
-    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, (), criteria.estimand.sampling)
     if not population.n:
         return render.empty(ABLATION)
     assigned = ledger_checks(inside, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)

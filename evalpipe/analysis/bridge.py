@@ -60,8 +60,11 @@ def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp
     # Who served whom is no matter of measurement: both are read as the newer one says.
     same = ("agent", "agent_release", "model", "n_models", "user_id", "task_id", "source")
     old = old.drop(same).join(new.select("session_id", *same), on="session_id", how="inner")
-    after = encode(new, criteria.outcomes.compare_by, estimand.strata, ())
+    after = encode(new, criteria.outcomes.compare_by, estimand.strata, (), estimand.sampling)
+    # How a session was drawn is none either: its weight is that of the kind that it has now.
+    old = old.join(after.sessions.select("session_id"), on="session_id", how="semi")
     before = encode(old.select(new.columns), criteria.outcomes.compare_by, estimand.strata, ())
+    before = replace(before, weight=after.weight)
     if not after.n:
         return
     options = Options(

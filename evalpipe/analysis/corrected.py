@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import polars as pl
 
-from evalpipe.analysis.evidence.headline import stamped
+from evalpipe.analysis.evidence.headline import stamped, unweighted
 from evalpipe.analysis.population import Population, encode
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts.tables.evidence import CORRECTED_RATES
@@ -48,8 +48,9 @@ def corrected(
         One row a version and signal that fired, or that a reviewer saw; none without sessions.
     """
     inside = outcomes.filter(stamp.settled)
-    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
-    return stamped(CORRECTED_RATES, stamp, _rows(population, counts, reviewed, criteria.estimand.alpha))
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, (), criteria.estimand.sampling)
+    rows = _rows(population, counts, reviewed, criteria.estimand.alpha)
+    return stamped(CORRECTED_RATES, stamp, rows if population.weight is None else unweighted(rows))
 
 
 def _rows(

@@ -18,6 +18,7 @@ from evalpipe.analysis.labels import MIXED, unlabelled
 from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
+from evalpipe.analysis.sampling import sampling_checks
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS
@@ -71,6 +72,7 @@ def diagnostics_rows(
         _unsettled(inside.height, settled.height),
         *_left_out(settled, criteria),
         _users(population),
+        *_drawn(settled, population, criteria),
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
         *(_group(group) for group in groups),
@@ -123,6 +125,11 @@ def _users(population: Population) -> Check:
     detail += f"; {population.n_by_task} of them are clustered by task" if population.n_by_task else ""
     detail += f"; {alone} count as one user each." if alone else "."
     return _limited("missing_user", "window", population.n_without_user, population.n, detail)
+
+
+def _drawn(settled: pl.DataFrame, population: Population, criteria: Criteria) -> list[Check]:
+    rules = criteria.estimand.sampling
+    return sampling_checks(settled, rules, population.version, population.versions, population.weight)
 
 
 def _limited(check: str, subject: str, count: int, n: int, detail: str) -> Check:

@@ -79,9 +79,10 @@ def _estimate(headline: Scored, criteria: Criteria) -> str:
     reference = _REFERENCES.get(estimand.reference, f"the version {estimand.reference.partition(':')[2]}")
     strata = " x ".join(estimand.strata)
     metric = BY_NAME[headline.metric.name]
+    drawn = ", each session for as many as it was drawn from" if estimand.sampling else ""
     kind = "Ratios of sums" if metric.denominator != "1" and metric.conditional_on else "Means"
     return (
-        f"{kind} in cells of version and {strata}, weighted by {_POPULATIONS[estimand.population]}, against "
+        f"{kind} in cells of version and {strata}, weighted by {_POPULATIONS[estimand.population]}{drawn}, against "
         f"{reference}; strata because routing may follow the kind of work, and none that the version changes."
     )
 
@@ -141,6 +142,8 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
         yield f"anything to be decided on, since {', '.join(examined.failed)} failed;"
     if examined.design == "observational":
         yield "that a version causes a difference;"
+    if outside := [rule.name for rule in criteria.estimand.sampling if rule.kept == 0]:
+        yield f"anything about {', '.join(outside)}, of which nothing was kept;"
     if found is not None:
         if not (found.rank_lo > 0).any():
             yield "that one version is better than another;"

@@ -89,7 +89,7 @@ def score(
     check_outcomes(settled, criteria.estimand.metrics)
     stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
     estimand = criteria.estimand
-    population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices)
+    population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices, estimand.sampling)
     arms = render.empty(ROUTING_ARMS) if arms is None else arms.filter(_within(window_start, window_end))
     assigned = ledger_checks(settled, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
     examined = examine(population, estimand, assigned)
@@ -278,7 +278,8 @@ def _count(population: Population, pair: Pair, inside: Bools) -> Counts:
     n = np.bincount(version, minlength=k)
     n_known = np.bincount(version, known, minlength=k)
     seen = np.unique(version.astype(np.int64) * population.n + population.cluster[inside])
-    y, d = (np.bincount(version, values[inside], minlength=k) for values in (pair.y, pair.d))
+    v = np.ones(population.n) if population.weight is None else population.weight
+    y, d = (np.bincount(version, (v * values)[inside], minlength=k) for values in (pair.y, pair.d))
     nothing = np.full(k, np.nan)
     return Counts(
         n_sessions=n,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,36 @@ class OutcomesCriteria:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which share of the sessions of a kind were kept when logs were drawn from all traffic.
+
+    Attributes:
+        kept: Share of them, from 0 to 1. 0 says that the numbers do not speak of this kind.
+        column, value: Sessions with this value. Both empty: all that no rule above took.
+    """
+
+    kept: float
+    column: str = ""
+    value: str = ""
+
+    @property
+    def name(self) -> str:
+        """What rows call the kind: ``scenario=chat``, or ``rest``."""
+        return f"{self.column}={self.value}" if self.column else SAMPLING_REST
+
+
+#: Name of the rule that takes what no other rule took.
+SAMPLING_REST = "rest"
+
+
+@dataclass(frozen=True, slots=True)
 class EstimandCriteria:
-    """Who is compared with whom, over which traffic, and when a number is withheld."""
+    """Who is compared with whom, over which traffic, and when a number is withheld.
+
+    Attributes:
+        sampling: How sessions were drawn from all traffic; the first rule that takes a session holds,
+            and one that none takes was kept for certain. Empty where all sessions were kept.
+    """
 
     reference: str
     population: str
@@ -92,6 +121,7 @@ class EstimandCriteria:
     simultaneous_draws: int
     metrics: tuple[str, ...]
     slices: tuple[str, ...]
+    sampling: tuple[Sampling, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +164,7 @@ class Criteria:
                 for key in TASK_TYPE_TESTS:
                     del task_type[key]
             return _digest([value, self.extractors])
-        return _digest(value)
+        return _digest(_undrawn(value) if section == "estimand" else value)
 
     @property
     def measurement(self) -> str:
@@ -144,7 +174,13 @@ class Criteria:
     @property
     def hash(self) -> str:
         """Hash of the whole file, its name and version included."""
-        return _digest([asdict(self)])
+        value = asdict(self)
+        return _digest([value | {"estimand": _undrawn(value["estimand"])}])
+
+
+def _undrawn(estimand: dict[str, Any]) -> dict[str, Any]:
+    """An estimand without its sampling where nothing is declared, as it was hashed before one could be."""
+    return estimand if estimand["sampling"] else {k: v for k, v in estimand.items() if k != "sampling"}
 
 
 def _digest(value: object) -> str:

@@ -174,6 +174,35 @@ def _strata(data: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("estimand.strata", what, "Add it; where no epoch is logged, it is one epoch.")
 
 
+def _sampling(data: Mapping[str, Any]) -> Iterator[Problem]:
+    rules, allowed, seen = data["estimand"].get("sampling", []), strata_columns(), list[tuple[str, str]]()
+    for index, row in enumerate(rules):
+        key, column, value = f"estimand.sampling[{index}]", row.get("column", ""), row.get("value", "")
+        if not 0 <= row["kept"] <= 1:
+            yield Problem(
+                f"{key}.kept", f"{row['kept']:g} is no share.", "Write 0.1 where one session of ten was kept."
+            )
+        if bool(column) != bool(value):
+            missing = "value" if column else "column"
+            fix = "Name column and value, or neither for all other sessions."
+            yield Problem(f"{key}.{missing}", "A kind is a column with a value.", fix)
+        elif not column and index < len(rules) - 1:
+            fix = "Let it be the last rule: it takes all that the rules above did not."
+            yield Problem(key, "No session is left for the rules below.", fix)
+        elif (column, value) in seen:
+            yield Problem(key, f"'{column}={value}' stands twice.", "Name it once.")
+        elif column in SESSION_OUTCOMES and column not in allowed:
+            # A chance that follows what the version did, or which it was, does not undo how it was drawn.
+            why = NOT_STRATA.get(column, "the version changes it")
+            yield Problem(f"{key}.column", f"{column!r} cannot tell kinds apart: {why}.", _one_of(allowed))
+        elif column:
+            yield from _known(f"{key}.column", [column], allowed)
+        if column == "task_type" and not data["extraction"].get("task_types"):
+            fix = "Declare them with [[extraction.task_types]], or name another column."
+            yield Problem(f"{key}.column", "'task_type' is named and no task type is declared.", fix)
+        seen.append((column, value))
+
+
 def _metrics(data: Mapping[str, Any]) -> Iterator[Problem]:
     key, named = "estimand.metrics", data["estimand"]["metrics"]
     if not named:
@@ -222,4 +251,6 @@ def _margin(key: str, gate: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key, what, "Write 0.05 for 5 percentage points.")
 
 
-RULES: tuple[Rule, ...] = (_names, _ranges, task_type_rules, _estimand, _weights, _strata, _metrics, _gates)
+RULES: tuple[Rule, ...] = (
+    _names, _ranges, task_type_rules, _estimand, _weights, _strata, _sampling, _metrics, _gates,
+)  # fmt: skip

@@ -18,6 +18,7 @@ from evalpipe.criteria.model import (
     GateCriterion,
     MaskingCriteria,
     OutcomesCriteria,
+    Sampling,
     TaskType,
 )
 from evalpipe.criteria.problem import Problem
@@ -34,6 +35,7 @@ TEXTS = ("name", "version", "description")
 TOP_KEYS = (*TEXTS, *SECTIONS, "gates")
 OPTIONAL = ("description", "gates")
 TASK_TYPES = "extraction.task_types"
+SAMPLING = "estimand.sampling"
 
 _WORDS: dict[object, str] = {
     str: "a string",
@@ -81,7 +83,7 @@ def _shape(data: Mapping[str, Any]) -> Iterator[Problem]:
     for section, model in SECTIONS.items():
         values = data.get(section)
         if isinstance(values, dict):
-            yield from _typed(section, values, model, lists=("task_types",))
+            yield from _typed(section, values, model, lists=("task_types", "sampling"))
         elif section in data:
             yield Problem(section, "The key is not a table.", f"Open it with the line [{section}].")
     gates = data.get("gates", [])
@@ -91,6 +93,17 @@ def _shape(data: Mapping[str, Any]) -> Iterator[Problem]:
         for index, gate in enumerate(gates):
             yield from _typed(f"gates[{index}]", gate, GateCriterion)
     yield from _task_types(data)
+    yield from _sampling(data)
+
+
+def _sampling(data: Mapping[str, Any]) -> Iterator[Problem]:
+    estimand = data.get("estimand")
+    rules = estimand.get("sampling", []) if isinstance(estimand, dict) else []
+    if not _is_tables(rules):
+        yield Problem(SAMPLING, "The key is not a list of tables.", f"Open each kind with [[{SAMPLING}]].")
+        return
+    for index, row in enumerate(rules):
+        yield from _typed(f"{SAMPLING}[{index}]", row, Sampling, needed=("kept",))
 
 
 def _task_types(data: Mapping[str, Any]) -> Iterator[Problem]:

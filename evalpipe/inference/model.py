@@ -127,6 +127,9 @@ class Comparison:
             what it held itself.
         cov: (K, K) covariance of ``estimate``. theta_cov: (K, K) covariance of ``theta``.
         pair_diff, pair_se, pair_df, pair_gstar, pair_lo, pair_hi: (K, K) theta_i - theta_j.
+        newcombe_lo, newcombe_hi: (K, K) score interval of the same difference, where plain counts of a
+            small independent sample are all that there is to it; NaN elsewhere.
+        plain_successes, plain_sessions: (K,) the counts behind them.
         pair_better: (K, K) whether i is established to be better than j (after the direction).
         status, reasons: Per version.
     """
@@ -171,6 +174,10 @@ class Comparison:
     pair_gstar: Floats
     pair_lo: Floats
     pair_hi: Floats
+    newcombe_lo: Floats
+    newcombe_hi: Floats
+    plain_successes: Floats
+    plain_sessions: Floats
     pair_better: Bools
     status: list[str]
     reasons: list[tuple[str, ...]]

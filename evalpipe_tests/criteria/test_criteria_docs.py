@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from evalpipe.criteria.model import GateCriterion, TaskType
+from evalpipe.criteria.model import GateCriterion, Sampling, TaskType
 from evalpipe.criteria.rules import GATE_KINDS, POPULATIONS, REFERENCES
 from evalpipe.criteria.validate import SECTIONS
 
@@ -13,7 +13,8 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "criteria.md").read_text(
 
 
 def test_the_page_has_a_row_for_every_key_of_its_section() -> None:
-    for section, model in {**SECTIONS, "gates": GateCriterion, "extraction.task_types": TaskType}.items():
+    for section, model in {**SECTIONS, "gates": GateCriterion, "extraction.task_types": TaskType,
+                           "estimand.sampling": Sampling}.items():  # fmt: skip
         part = re.split(r"\n### `\[+", PAGE)
         (text,) = [piece for piece in part if piece.startswith(f"{section}]")]
         rows = re.findall(r"^\| `([a-z_]+)` \|", text, flags=re.MULTILINE)

@@ -310,3 +310,30 @@ def test_the_commands_and_the_checks_of_a_run(home: Path, monkeypatch: pytest.Mo
         )
     assert not stopped.success
     assert not [e for e in stopped.all_events if e.is_successful_output and e.step_key == "build_warehouse"]
+
+
+def test_weights_are_proposed_from_labelled_sessions(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    with alone(home) as context:
+        made = list(context.lake.manifests("outcomes"))
+        sessions = context.lake.read("signals.session_outcomes", made, ["session_id"])["session_id"].to_list()
+    file = home.parent / "labels.csv"
+    rows = [f"{name},{n % 2}" for n, name in enumerate([*sessions, "s_elsewhere"])]
+    file.write_text("\n".join(["session_id,success", *rows]), "utf-8")
+    words = ["review", "weights", "--home", str(home), "--json"]
+    done = CliRunner().invoke(app, [*words, str(file)])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["status"], told["reason"], told["n_labels"], told["n_elsewhere"]) == (
+        "uncalibrated", "too_few_labels", len(sessions), 1,
+    )  # fmt: skip
+    by_name = {row["signal"]: row for row in told["weights"]}
+    assert by_name["confirm.explicit"]["n_sessions"] == 30
+    assert by_name["correction"]["n_sessions"] == 33
+    assert '"correction" = 0.8' in told["toml"]
+    shown = CliRunner().invoke(app, [*words[:-1], str(file)])
+    assert "fewer than 200 sessions are labelled" in shown.stdout
+    # No log here states success, and nobody labelled.
+    none = CliRunner().invoke(app, words)
+    assert none.exit_code == 2
+    assert "NO_RESULT" in none.output
