@@ -16,6 +16,7 @@ from evalpipe.analysis.recovery import recovery_curves
 from evalpipe.analysis.score import score
 from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import frozen_weights
 from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "corrected",
     "corrections",
     "decide_gates",
+    "frozen_weights",
     "recovery_curves",
     "require_one_measurement",
     "require_versions",

@@ -19,9 +19,11 @@ from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import population_checks
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS
 from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.populations import is_weighted
 from evalpipe.inference import Check
 from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 
@@ -73,6 +75,7 @@ def diagnostics_rows(
         _users(population),
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
+        *population_checks(population, criteria.estimand, headline.comparison if headline else None),
         *(_group(group) for group in groups),
         *(_demoted(name) for name in demoted),
         *(_alike(arrays) if arrays else []),
@@ -167,7 +170,8 @@ def _headline(headline: Scored, criteria: Criteria) -> list[Check]:
         support = Check("support_share", metric, share, limit, "unavailable", "Nothing could be compared.")
     else:
         status = "ok" if share >= limit else "inconclusive"
-        detail = f"{share:.1%} of the traffic lies in strata where every compared version was seen."
+        what = "weight" if is_weighted(criteria.estimand.population) else "traffic"
+        detail = f"{share:.1%} of the {what} lies in strata where every compared version was seen."
         support = Check("support_share", metric, share, limit, status, detail)
     n, shares = int(counts.n_sessions.sum()), counts.missing_share[counts.n_sessions > 0]
     missing = float((counts.missing_share * counts.n_sessions)[counts.n_sessions > 0].sum()) / n

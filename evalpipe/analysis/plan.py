@@ -16,6 +16,7 @@ from evalpipe.analysis.design import Examined
 from evalpipe.analysis.rows import Scored
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.populations import BUSINESS, FIXED, is_weighted
 from evalpipe.inference import Check
 from evalpipe.inference.power import smallest_effect
 
@@ -31,6 +32,8 @@ _POPULATIONS = {
     "traffic": "the window's traffic",
     "own_share": "each version's own mix of work, so versions are not ranked",
     "equal": "strata of equal weight",
+    "overlap": "what all versions serve in common, strata where one is rare counting less",
+    BUSINESS: "the shares of work that the criteria declare",
 }
 _UNITS = {
     "randomized_session": "sessions were assigned, so labels of sessions are drawn again within strata",
@@ -81,9 +84,13 @@ def _estimate(headline: Scored, criteria: Criteria) -> str:
     metric = BY_NAME[headline.metric.name]
     kind = "Ratios of sums" if metric.denominator != "1" and metric.conditional_on else "Means"
     return (
-        f"{kind} in cells of version and {strata}, weighted by {_POPULATIONS[estimand.population]}, against "
+        f"{kind} in cells of version and {strata}, weighted by {_population(estimand.population)}, against "
         f"{reference}; strata because routing may follow the kind of work, and none that the version changes."
     )
+
+
+def _population(name: str) -> str:
+    return _POPULATIONS.get(name) or f"the shares of work that the criteria hold frozen as {name.removeprefix(FIXED)}"
 
 
 def _interval(headline: Scored) -> str:
@@ -157,6 +164,10 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
         yield "a trend against a window with other versions, whose average is another;"
     if criteria.estimand.population == "own_share":
         yield "a comparison of versions, each of which is scored on its own mix of work;"
+    if criteria.estimand.population == "overlap":
+        yield "what all of the window's traffic would give, since work that a version rarely serves counts less;"
+    if is_weighted(criteria.estimand.population):
+        yield "what this window's traffic would give, since its mix is not the one that is weighed;"
     yield "and an effect in one slice or side metric, which are explored and not tested together."
 
 

@@ -99,7 +99,7 @@ def _extraction(values: Mapping[str, Any]) -> ExtractionCriteria:
 
 
 def _fields(model: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _normal(kind, values[key]) for key, kind in get_type_hints(model).items()}
+    return {key: _normal(kind, values[key]) for key, kind in get_type_hints(model).items() if key in values}
 
 
 def _normal(kind: object, value: Any) -> Any:

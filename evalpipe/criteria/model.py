@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,12 @@ class OutcomesCriteria:
 
 @dataclass(frozen=True, slots=True)
 class EstimandCriteria:
-    """Who is compared with whom, over which traffic, and when a number is withheld."""
+    """Who is compared with whom, over which traffic, and when a number is withheld.
+
+    Attributes:
+        population_weights: Share of each kind of work, where the population declares them; no key of
+            files that do not.
+    """
 
     reference: str
     population: str
@@ -92,6 +98,7 @@ class EstimandCriteria:
     simultaneous_draws: int
     metrics: tuple[str, ...]
     slices: tuple[str, ...]
+    population_weights: dict[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,8 @@ class Criteria:
         if section == "gates":
             return _digest([asdict(gate) for gate in self.gates])
         value = asdict(getattr(self, section))
+        if section == "estimand":
+            return _digest(_estimand(value))
         if section == "extraction":
             for task_type in value["task_types"]:
                 for key in TASK_TYPE_TESTS:
@@ -144,7 +153,13 @@ class Criteria:
     @property
     def hash(self) -> str:
         """Hash of the whole file, its name and version included."""
-        return _digest([asdict(self)])
+        value = asdict(self)
+        return _digest([{**value, "estimand": _estimand(value["estimand"])}])
+
+
+def _estimand(value: dict[str, Any]) -> dict[str, Any]:
+    """The estimand as it is hashed: weights that nobody declared leave the hashes of older files as they were."""
+    return value if value["population_weights"] else {k: v for k, v in value.items() if k != "population_weights"}
 
 
 def _digest(value: object) -> str:
