@@ -9,26 +9,27 @@ import pytest
 from scipy import optimize
 
 from evalpipe.inference import Comparison, Options, Sample, Standard, compare
+from evalpipe.inference.model import Floats
 from evalpipe.inference.shift import net_shift
 from evalpipe_tests.inference.helpers import make
 
 FEW = Options(permutations=9, draws=200)
 
 
-def sessions(*cells: tuple[int, int, int, int], **more: object) -> Sample:
+def sessions(*cells: tuple[int, int, int, int]) -> Sample:
     """Sessions of distinct users from (version, stratum, successes, sessions)."""
     n = [cell[3] for cell in cells]
-    version, stratum = (np.repeat([cell[i] for cell in cells], n) for i in (0, 1))
-    return make(np.concatenate([np.arange(c[3]) < c[2] for c in cells]).astype(float), version, stratum, **more)
+    version, stratum = (np.repeat([cell[i] for cell in cells], n).tolist() for i in (0, 1))
+    return make([float(i < x) for _, _, x, m in cells for i in range(m)], version, stratum)
 
 
 CELLS = ((0, 0, 50, 100), (1, 0, 24, 40), (2, 0, 3, 10), (0, 1, 5, 20), (1, 1, 40, 80), (2, 1, 30, 60))
 
 
-def by_hand(weights: list[float]) -> np.ndarray:
+def by_hand(weights: list[float]) -> Floats:
     mean = np.array([[50 / 100, 5 / 20], [24 / 40, 40 / 80], [3 / 10, 30 / 60]])
     theta = mean @ np.asarray(weights)
-    return theta - theta.mean()
+    return np.asarray(theta - theta.mean())
 
 
 def standard(weight: list[float], group: list[int]) -> Options:
@@ -104,9 +105,8 @@ def test_a_stratum_outside_the_population_is_dropped_and_merged_with_nothing() -
         assert found.support_share == pytest.approx(0.8)
         assert found.merged_into.tolist() == [-1, 0, -1, -1]
     # A parent outside the population takes nobody in.
-    cells = (*cells, (0, 0, 1, 3), (1, 0, 1, 3))
     options = replace(standard([0.2, 0.8], [-1, 0, -1, 1]), parents=parents, min_support_share=0.5)
-    assert compare(sessions(*cells), options).merged_into.tolist() == [-1, -1, -1, -1]
+    assert compare(sessions(*cells, (0, 0, 1, 3), (1, 0, 1, 3)), options).merged_into.tolist() == [-1, -1, -1, -1]
 
 
 def test_merged_strata_bring_their_weights_along() -> None:
