@@ -11,8 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from evalpipe.analysis.carry_over import carry_over_checks
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.feedback import feedback_checks
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
 from evalpipe.analysis.plan import plan_checks
@@ -68,6 +70,7 @@ def diagnostics_rows(
     Returns:
         Rows of ``analysis.diagnostics``.
     """
+    warned = [*carry_over_checks(arrays), *feedback_checks(arrays)] if arrays else []
     checks = [
         _sessions(population),
         _unsettled(inside.height, settled.height),
@@ -79,7 +82,8 @@ def diagnostics_rows(
         *(_group(group) for group in groups),
         *(_demoted(name) for name in demoted),
         *(_alike(arrays) if arrays else []),
-        *plan_checks(headline, examined, criteria),
+        *warned,
+        *plan_checks(headline, examined, criteria, [c.check for c in warned if c.status == "inconclusive"]),
     ]
     rows = pl.DataFrame(
         [

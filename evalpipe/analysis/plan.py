@@ -7,7 +7,7 @@ warehouse never has to know the list of methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,13 @@ from evalpipe.inference.power import smallest_effect
 
 PLAN = "plan"
 
+#: What may not be concluded where a check that stops no number did not pass.
+WARNINGS = {
+    "carry_over": "that a version would do so for users who have met no other (carry_over);",
+    "feedback_loop": "anything from shares, plain means or trends over epochs, which follow earlier numbers "
+    "(feedback_loop);",
+}
+
 _REFERENCES = {
     "uniform": "the plain average over the compared versions, so it does not move with routing shares",
     "loo_uniform": "the plain average over the other versions",
@@ -34,6 +41,12 @@ _POPULATIONS = {
     "equal": "strata of equal weight",
     "overlap": "what all versions serve in common, strata where one is rare counting less",
     BUSINESS: "the shares of work that the criteria declare",
+}
+#: What may not be concluded, by population; one with declared weights stands for all of them.
+_MIXES = {
+    "own_share": "a comparison of versions, each of which is scored on its own mix of work;",
+    "overlap": "what all of the window's traffic would give, since work that a version rarely serves counts less;",
+    BUSINESS: "what this window's traffic would give, since its mix is not the one that is weighed;",
 }
 _UNITS = {
     "randomized_session": "sessions were assigned, so labels of sessions are drawn again within strata",
@@ -49,13 +62,16 @@ _ENGINES = {
 }
 
 
-def plan_checks(headline: Scored | None, examined: Examined, criteria: Criteria) -> tuple[Check, ...]:
+def plan_checks(
+    headline: Scored | None, examined: Examined, criteria: Criteria, warned: Sequence[str] = ()
+) -> tuple[Check, ...]:
     """What was picked for the headline metric and why, one check a decision.
 
     Args:
         headline: The headline metric over all traffic; ``None`` without sessions.
         examined: The design after its checks.
         criteria: Criteria in force.
+        warned: Names of checks that did not pass and stop no number: :data:`WARNINGS`.
 
     Returns:
         Checks named :data:`PLAN`, which test nothing; their subject names the decision.
@@ -69,7 +85,7 @@ def plan_checks(headline: Scored | None, examined: Examined, criteria: Criteria)
         _say("test", _test(headline, examined)),
         _say("order", _order(headline, examined, criteria)),
         _say("routing", _routing(examined)),
-        _say("claims", " ".join(_claims(headline, examined, criteria))),
+        _say("claims", " ".join(_claims(headline, examined, criteria, warned))),
     )
 
 
@@ -140,7 +156,7 @@ def _routing(examined: Examined) -> str:
     )
 
 
-def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterator[str]:
+def _claims(headline: Scored, examined: Examined, criteria: Criteria, warned: Sequence[str]) -> Iterator[str]:
     """What may not be concluded."""
     found = headline.comparison
     yield "May not be concluded:"
@@ -148,6 +164,8 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
         yield f"anything to be decided on, since {', '.join(examined.failed)} failed;"
     if examined.design == "observational":
         yield "that a version causes a difference;"
+    for check in dict.fromkeys(warned):
+        yield WARNINGS[check]
     if found is not None:
         if not (found.rank_lo > 0).any():
             yield "that one version is better than another;"
@@ -162,12 +180,8 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
             yield f"{gap:.1%} fewer than four in five are found;"
     if criteria.estimand.reference == "uniform":
         yield "a trend against a window with other versions, whose average is another;"
-    if criteria.estimand.population == "own_share":
-        yield "a comparison of versions, each of which is scored on its own mix of work;"
-    if criteria.estimand.population == "overlap":
-        yield "what all of the window's traffic would give, since work that a version rarely serves counts less;"
-    if is_weighted(criteria.estimand.population):
-        yield "what this window's traffic would give, since its mix is not the one that is weighed;"
+    if told := _MIXES.get(BUSINESS if is_weighted(criteria.estimand.population) else criteria.estimand.population):
+        yield told
     yield "and an effect in one slice or side metric, which are explored and not tested together."
 
 
