@@ -7,6 +7,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 from evalpipe.analysis.ablation import ablation
 from evalpipe.analysis.bridge import bridged
 from evalpipe.analysis.coherence import Coherence, coherence
+from evalpipe.analysis.concordance import concordance
 from evalpipe.analysis.corrected import corrected
 from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import DECIDED, decide_gates
@@ -26,6 +27,7 @@ __all__ = [
     "ablation",
     "bridged",
     "coherence",
+    "concordance",
     "corrected",
     "corrections",
     "decide_gates",
