@@ -32,6 +32,7 @@ from evalpipe.steps import epochs, ledger, rescan, reviews, seal
 from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.steps.versions import code_versions, mask_plan
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
@@ -39,7 +40,6 @@ from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest
 from evalpipe.store.objects import ObjectMemory
 from evalpipe.store.plan import Plan, Versions, plan
-from evalpipe.store.winners import DayInput
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import forget_raw
+from evalpipe.store.day_input import CopyRow, DayInput, Pick
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
 from evalpipe.store.parts import Joined, Place
 from evalpipe.store.trials import Told
-from evalpipe.store.winners import CopyRow, DayInput, Pick
 
 #: Sessions in parts that are made together, at most.
 _WHOLES = 50

@@ -18,6 +18,7 @@ import polars as pl
 from evalpipe import masking
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.expiry import known_tenants
 from evalpipe.store.files import locked
 from evalpipe.store.lake import stage_part
@@ -25,7 +26,6 @@ from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.parts import Joined
 from evalpipe.store.plan import SIGNALS_READ
 from evalpipe.store.rewrite import rewrite_part, rewrite_slice
-from evalpipe.store.winners import DayInput
 
 #: Entry of a masked manifest's stats: sessions that were emptied after the slice was made.
 WITHHELD = "withheld_later"
