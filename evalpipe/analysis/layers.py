@@ -152,7 +152,10 @@ def _tasks(population: Population, use: Bools, criteria: Criteria, stamp: Stamp)
         if found is None or not (found.n_sessions > 0).any():
             return Told(None, "no_controlled_tasks")
         return _compared(found, OBJECTIVE)
-    task = population.sessions.select(pl.struct("source", "task_id").rank("dense").alias("t"))["t"].to_numpy()
+    # Domains of one benchmark number their tasks from the beginning each.
+    task = population.sessions.select(pl.struct("source", "scenario", "task_id").rank("dense").alias("t"))[
+        "t"
+    ].to_numpy()
     task, version = task[named].astype(np.int64) - 1, population.version[named].astype(np.int64)
     inside, chosen = _common(task, version, len(population.versions), criteria.estimand.min_sessions_per_version)
     if not inside.any():

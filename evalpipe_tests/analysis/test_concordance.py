@@ -310,3 +310,21 @@ def test_a_failed_design_establishes_nothing_from_traffic(
 def test_a_window_without_sessions_has_no_rows(world: Callable[..., World], concord: Callable[..., Scored]) -> None:
     made = world([0.3, 0.5, 0.7])
     assert all(table.is_empty() for table in concord(replace(made, outcomes=made.outcomes.clear())).values())
+
+
+def test_tasks_of_one_name_in_two_domains_are_two_tasks(
+    world: Callable[..., World], concord: Callable[..., Scored]
+) -> None:
+    made = world([0.3, 0.5, 0.7], [0.2, 0.5, 0.8])
+    # Half of the tasks are of another domain, which numbers its tasks from the beginning again.
+    is_other = pl.col("task_id") >= "t030"
+    again = made.outcomes.with_columns(
+        scenario=pl.when(is_other).then(pl.lit("office")).otherwise("scenario"),
+        task_id=pl.when(is_other).then(pl.lit("t0") + (pl.col("task_id").str.slice(1).cast(pl.Int32) - 30).cast(pl.String).str.zfill(2)).otherwise("task_id"),
+    )  # fmt: skip
+    assert again["task_id"].n_unique() == 31
+    numbers = ["tasks_difference", "tasks_lo", "tasks_hi"]
+    one, other = (
+        concord(replace(made, outcomes=rows))["concordance"].select(numbers) for rows in (made.outcomes, again)
+    )
+    np.testing.assert_allclose(one.to_numpy(), other.to_numpy())
