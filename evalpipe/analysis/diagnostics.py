@@ -11,8 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from evalpipe.analysis.carry_over import carry_over_checks
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.feedback import feedback_checks
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
 from evalpipe.analysis.plan import plan_checks
@@ -20,9 +22,11 @@ from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
 from evalpipe.analysis.sampling import sampling_checks
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import population_checks
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS
 from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.populations import is_weighted
 from evalpipe.inference import Check
 from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 
@@ -67,6 +71,7 @@ def diagnostics_rows(
     Returns:
         Rows of ``analysis.diagnostics``.
     """
+    warned = [*carry_over_checks(arrays), *feedback_checks(arrays)] if arrays else []
     checks = [
         _sessions(population),
         _unsettled(inside.height, settled.height),
@@ -75,10 +80,12 @@ def diagnostics_rows(
         *_drawn(settled, population, criteria),
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
+        *population_checks(population, criteria.estimand, headline.comparison if headline else None),
         *(_group(group) for group in groups),
         *(_demoted(name) for name in demoted),
         *(_alike(arrays) if arrays else []),
-        *plan_checks(headline, examined, criteria),
+        *warned,
+        *plan_checks(headline, examined, criteria, [c.check for c in warned if c.status == "inconclusive"]),
     ]
     rows = pl.DataFrame(
         [
@@ -174,7 +181,8 @@ def _headline(headline: Scored, criteria: Criteria) -> list[Check]:
         support = Check("support_share", metric, share, limit, "unavailable", "Nothing could be compared.")
     else:
         status = "ok" if share >= limit else "inconclusive"
-        detail = f"{share:.1%} of the traffic lies in strata where every compared version was seen."
+        what = "weight" if is_weighted(criteria.estimand.population) else "traffic"
+        detail = f"{share:.1%} of the {what} lies in strata where every compared version was seen."
         support = Check("support_share", metric, share, limit, status, detail)
     n, shares = int(counts.n_sessions.sum()), counts.missing_share[counts.n_sessions > 0]
     missing = float((counts.missing_share * counts.n_sessions)[counts.n_sessions > 0].sum()) / n

@@ -118,9 +118,9 @@ def encode(
     """
     labelled = outcomes.with_columns(version_labels(outcomes, compare_by)).filter(pl.col("version").is_not_null())
     sessions = inside_population(labelled, sampling).sort("session_id")
-    leaf = _label(sessions, strata)
+    leaf = stratum_label(sessions, strata)
     chain = _ancestors(strata)
-    labels = [leaf, *(_label(sessions, columns) for columns in chain)]
+    labels = [leaf, *(stratum_label(sessions, columns) for columns in chain)]
     names = pl.concat(labels).unique().sort().to_list()
     coded = [_codes(series, names) for series in labels]
     parents = np.full(len(names), -1, dtype=np.int32)
@@ -204,7 +204,8 @@ def _ancestors(strata: Sequence[str]) -> list[list[str]]:
     return chain
 
 
-def _label(sessions: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+def stratum_label(sessions: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """The stratum of each session by some columns, such as ``scenario=chat|language=de``."""
     parts = [pl.concat_str([pl.lit(f"{name}="), pl.col(name).cast(pl.String).fill_null(NO_VALUE)]) for name in columns]
     return sessions.select(pl.concat_str(parts, separator="|").alias("stratum"))["stratum"]
 

@@ -33,6 +33,7 @@ from evalpipe.analysis.rows import (
     unordered,
 )
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import is_outside, with_population
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.metrics import BY_NAME
@@ -203,6 +204,9 @@ def score_one(
         return Scored(BY_NAME[metric], slice_name, counts, None, seed, "absent")
     sample = population.sample(pair.y, pair.d, use, y_low=BY_NAME[metric].low)
     options = _options(metric, slice_name, criteria, examined, parents, seed, (reference, index))
+    options = with_population(options, population, criteria.estimand, inside)
+    if is_outside(options):
+        return Scored(BY_NAME[metric], slice_name, counts, None, seed, "outside_population")
     return Scored(BY_NAME[metric], slice_name, counts, compare(sample, options), seed)
 
 
@@ -227,7 +231,9 @@ def _headline(
         population=population,
         use=pair.is_known,
         sample=population.sample(pair.y, pair.d, pair.is_known, y_low=BY_NAME[metric].low),
-        options=_options(metric, ALL, criteria, examined, parents, headline.seed, reference),
+        options=with_population(
+            _options(metric, ALL, criteria, examined, parents, headline.seed, reference), population, criteria.estimand
+        ),
         found=headline.comparison,
         design=examined.design,
         failed=examined.failed,
@@ -248,7 +254,6 @@ def _options(
     return Options(
         reference=reference[0],
         reference_index=reference[1],
-        population=estimand.population,
         design=examined.design,
         alpha=estimand.alpha,
         min_users_per_cell=estimand.min_users_per_cell,

@@ -108,7 +108,7 @@ def _estimand(values: Mapping[str, Any]) -> EstimandCriteria:
 
 
 def _fields(model: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _normal(kind, values[key]) for key, kind in get_type_hints(model).items()}
+    return {key: _normal(kind, values[key]) for key, kind in get_type_hints(model).items() if key in values}
 
 
 def _normal(kind: object, value: Any) -> Any:

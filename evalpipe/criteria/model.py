@@ -105,6 +105,8 @@ class EstimandCriteria:
     Attributes:
         sampling: How sessions were drawn from all traffic; the first rule that takes a session holds,
             and one that none takes was kept for certain. Empty where all sessions were kept.
+        population_weights: Share of each kind of work, where the population declares them; no key of
+            files that do not.
     """
 
     reference: str
@@ -122,6 +124,7 @@ class EstimandCriteria:
     metrics: tuple[str, ...]
     slices: tuple[str, ...]
     sampling: tuple[Sampling, ...] = ()
+    population_weights: dict[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +162,14 @@ class Criteria:
         if section == "gates":
             return _digest([asdict(gate) for gate in self.gates])
         value = asdict(getattr(self, section))
+        if section == "estimand":
+            return _digest(_estimand(value))
         if section == "extraction":
             for task_type in value["task_types"]:
                 for key in TASK_TYPE_TESTS:
                     del task_type[key]
             return _digest([value, self.extractors])
-        return _digest(_undrawn(value) if section == "estimand" else value)
+        return _digest(_estimand(value) if section == "estimand" else value)
 
     @property
     def measurement(self) -> str:
@@ -175,12 +180,16 @@ class Criteria:
     def hash(self) -> str:
         """Hash of the whole file, its name and version included."""
         value = asdict(self)
-        return _digest([value | {"estimand": _undrawn(value["estimand"])}])
+        return _digest([value | {"estimand": _estimand(value["estimand"])}])
 
 
-def _undrawn(estimand: dict[str, Any]) -> dict[str, Any]:
-    """An estimand without its sampling where nothing is declared, as it was hashed before one could be."""
-    return estimand if estimand["sampling"] else {k: v for k, v in estimand.items() if k != "sampling"}
+#: What an estimand need not declare: left out of the hash then, so that older files keep theirs.
+_OPTIONAL = ("sampling", "population_weights")
+
+
+def _estimand(value: dict[str, Any]) -> dict[str, Any]:
+    """The estimand as it is hashed: without what was not declared, as it was before it could be."""
+    return {k: v for k, v in value.items() if k not in _OPTIONAL or v}
 
 
 def _digest(value: object) -> str:

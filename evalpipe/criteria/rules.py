@@ -17,12 +17,12 @@ from evalpipe.contracts import metrics, signals
 from evalpipe.contracts.model import Timing
 from evalpipe.contracts.tables import analysis
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
+from evalpipe.criteria.populations import population_rules
 from evalpipe.criteria.problem import Problem
 from evalpipe.criteria.task_types import task_type_rules
 
 COMPARE_BY = ("agent", "agent_release", "model")
 REFERENCES = ("uniform", "stratum_mean", "control_pool", "loo_uniform")
-POPULATIONS = ("traffic", "equal", "own_share")
 GATE_KINDS = ("non_inferiority", "superiority")
 #: Nothing is declared: the design is what the log states, and observational where it states nothing.
 AS_LOGGED = "as_logged"
@@ -136,7 +136,7 @@ def _estimand(data: Mapping[str, Any]) -> Iterator[Problem]:
     elif not reference.removeprefix("model:").strip():
         fix = "Write model:VERSION, as versions are shown: model:acme · m-1"
         yield Problem("estimand.reference", "The reference names no version.", fix)
-    yield from _known("estimand.population", [estimand["population"]], POPULATIONS)
+    yield from population_rules(data)
     yield from _known("estimand.design", [estimand["design"]], DESIGNS)
 
 

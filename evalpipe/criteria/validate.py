@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 from evalpipe.criteria.model import (
@@ -136,13 +137,15 @@ def _typed(
 ) -> Iterator[Problem]:
     """Problems of one table; ``lists`` are keys that hold tables of their own and are checked apart."""
     hints = get_type_hints(model)
+    # A field that may be left out has a default that says so: nothing is declared.
+    required = {f.name for f in fields(model) if f.default is MISSING and f.default_factory is MISSING}
     yield from _unknown(f"{section}.", values, hints)
     for name, kind in hints.items():
         key = f"{section}.{name}"
         if name in lists:
             continue
         if name not in values:
-            if needed is None or name in needed:
+            if name in (required if needed is None else needed):
                 yield _absent(key)
         elif not is_of(kind, values[name]):
             yield _mistyped(key, kind)

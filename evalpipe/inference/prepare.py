@@ -97,7 +97,7 @@ def total(sample: Sample) -> Totals:
 def find_support(sample: Sample, totals: Totals, options: Options) -> Support:
     """Common support of a sample."""
     version, stratum = np.divmod(totals.rows.cell, sample.n_strata)
-    evidence = Evidence(totals.rows.user, version, stratum, totals.traffic, totals.n_sessions)
+    evidence = Evidence(totals.rows.user, version, stratum, totals.traffic, totals.n_sessions, options.standard)
     return common_support(
         evidence,
         options.parents,
@@ -155,6 +155,7 @@ def prepare(sample: Sample, totals: Totals, support: Support, options: Options) 
         options.reference,
         index,
         options.population,
+        None if support.weight is None else support.weight[strata],
     )
     return Prepared(
         versions=versions,

@@ -27,7 +27,7 @@ def methods(ev: Evidence, criteria: Criteria) -> tuple[Note, ...]:
         "numerator": metric.numerator,
         "denominator": "every session" if metric.denominator == "1" else metric.denominator,
         "strata": fmt.listed([name.replace("_", " ") for name in estimand.strata]) or "none",
-        "population": phrase("populations", estimand.population),
+        "population": phrase("populations", estimand.population.partition(":")[0]),
         "drawn": phrase("notes", "drawn") if estimand.sampling else "",
         "support": f" {kept} of {strata} are in the common support." if ev.strata else "",
         "level": fmt.percent(1 - ev.alpha, 0),

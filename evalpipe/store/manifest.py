@@ -61,6 +61,8 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.corrected_rates",
         "analysis.bridges",
         "analysis.recovery_curves",
+        "analysis.concordance",
+        "analysis.layer_agreement",
     ),
     "scorecard": ("analysis.scorecard",),
 }

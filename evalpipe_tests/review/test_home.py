@@ -161,6 +161,12 @@ def test_reviews_correct_rates_of_the_versions_and_stop_no_decision(home: Path) 
         now = context.lake.read("analysis.corrected_rates", [made]).filter(signal="correction")
         assert now["method"].to_list() == ["ppi", "ppi"]
         assert now["n_reviewed"].sum() == 93
+        pairs, layers = (context.lake.read(f"analysis.{name}", [made]) for name in ("concordance", "layer_agreement"))
+        assert pairs["audit_order"].null_count() == 0, "reviewers are a second layer"
+        assert pairs.select("n_layers", "status").rows() == [(2, "ok")]
+        assert layers.filter(second_layer="tasks")["reasons"].to_list() == [["no_controlled_tasks"]]
+        before = context.lake.read("analysis.concordance", [old])
+        assert before.select("status", "sessions_difference").rows() == [("unavailable", None)]
         assert now["rate"].to_list() == pytest.approx(now["raw_rate"].to_list()), "no label contradicts the detector"
         assert now["reasons"].to_list() == [["few_errors_seen"]] * 2
         assert make_analysis(context, [AS_OF], "all").fresh.keys() == {AS_OF}

@@ -65,7 +65,7 @@ def history_lines(headline: Headline) -> Iterator[Line]:
             "cuped",
             int(k),
             headline.criteria.estimand.reference,
-            headline.options.population,
+            headline.criteria.estimand.population,
             shift.estimate[k],
             shift.lo[k],
             shift.hi[k],

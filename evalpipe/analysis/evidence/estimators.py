@@ -126,7 +126,7 @@ def _bootstrap(headline: Headline) -> Iterator[Mapping[str, object]]:
     found = bootstrap_comparison(headline.sample, headline.options, RESAMPLES, seed)
     for k in headline.compared:
         yield {
-            **_row(headline, "user_bootstrap", int(k), reference, headline.options.population),
+            **_row(headline, "user_bootstrap", int(k), reference, headline.criteria.estimand.population),
             "estimate": headline.found.estimate[k],
             "lo": found.lo[k],
             "hi": found.hi[k],

@@ -154,7 +154,7 @@ def unweighted(rows: Iterable[Mapping[str, object]]) -> Iterator[Mapping[str, ob
 
 
 def _judged(row: Mapping[str, object], standing: Mapping[str, Standing]) -> Mapping[str, object]:
-    status, known = str(row["status"]), standing.get(str(row["version"]))
+    status, known = str(row["status"]), standing.get(str(row.get("version")))
     if known is None or status == "unavailable":
         return row
     told = row["reasons"]
