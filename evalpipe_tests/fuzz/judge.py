@@ -210,6 +210,7 @@ def _check_balance(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) ->
 def _check_masked(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:
     """Nothing but places, codes and digests; ids and names of files are declared as what they are."""
     _must({row["code"] for row in bad} <= set(QUARANTINE_CODES), "a quarantine code is not in the registry")
+    _must("READER_FAILED" not in {row["code"] for row in bad}, "a reader raised")
     for row in (*balances, *bad):
         shown = {name: value for name, value in row.items() if name not in ("session_id", "source_file", "member")}
         _must(MARKER not in str(shown), "text of the log beside codes and counts")
