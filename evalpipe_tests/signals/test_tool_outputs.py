@@ -22,7 +22,7 @@ def rows(split: str) -> list[labelled.LabelledCall]:
     return [row for row in read if isinstance(row, labelled.LabelledCall)]
 
 
-@pytest.mark.parametrize(("split", "n"), [("test", 226), ("dev", 380), ("rare", 279)])
+@pytest.mark.parametrize(("split", "n"), [("test", 226), ("dev", 380), ("rare", 497)])
 def test_status_category_and_layer(split: str, n: int) -> None:
     calls = rows(split)
     assert len(calls) == n
