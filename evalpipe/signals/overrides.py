@@ -43,6 +43,7 @@ class Frame:
     lang: str
     order: tuple[str, ...]
     promotes: bool
+    needs: tuple[str, ...]
     any: re.Pattern[str]
     examples: tuple[Mapping[str, str], ...]
 
@@ -80,7 +81,9 @@ def rules() -> Rules:
     for row in data["frame"]:
         pattern = rulefiles.to_python(folded(rulefiles.expand(row["any"], data["macros"])))
         promotes = row.get("promotes", True)
-        frame = Frame(row["id"], row["lang"], tuple(row["order"].split()), promotes, pattern, tuple(row["examples"]))
+        needs = tuple(fold(word) for word in row.get("needs", ()))
+        order = tuple(row["order"].split())
+        frame = Frame(row["id"], row["lang"], order, promotes, needs, pattern, tuple(row["examples"]))
         frames.setdefault(frame.lang, []).append(frame)
     return Rules(
         {lang: tuple(own) for lang, own in frames.items()},
@@ -107,6 +110,8 @@ def values(prose: str, lang: str) -> Values | None:
     stop = known.stop.get(lang, frozenset())
     head = prose[: known.head_chars]
     for frame in known.frames.get(lang, ()):
+        if frame.needs and not any(word in head for word in frame.needs):
+            continue
         for match in frame.any.finditer(head):
             spans = [match.span(i) for i in range(1, match.re.groups + 1) if match[i] is not None]
             named = {name: _bare(head, span) for name, span in zip(frame.order, spans, strict=False)}
