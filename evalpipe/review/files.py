@@ -204,19 +204,10 @@ def _json_rows(text: str, name: str) -> list[dict[str, Any]]:
     rows = []
     for number, line in lines(text.encode("utf-8", "surrogatepass")):
         try:
-<<<<<<< HEAD
             rows.append(json_object(line))
         except BadLineError as error:
             what = _WHAT.get(error.code, "it is not a JSON object")
-            raise _invalid(what, f"{name}, line {number}") from None
-=======
-            row = json.loads(line)
-        except (ValueError, RecursionError):  # a number of too many digits is a ValueError too
-            row = None
-        if not isinstance(row, dict):
-            raise invalid("it is not a JSON object", f"{name}, line {number}")
-        rows.append(row)
->>>>>>> main
+            raise invalid(what, f"{name}, line {number}") from None
     return rows
 
 
