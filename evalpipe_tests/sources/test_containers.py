@@ -132,6 +132,34 @@ def test_an_eval_becomes_header_and_samples(tmp_path: Path) -> None:
     assert lines[2] == b'{"%s": {broken }}' % EVAL_SAMPLE.encode()
 
 
+def test_what_stands_beside_a_run_in_its_archive_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("samples/1.json", '{"id": 1}')
+        archive.writestr("header.json", "{}")
+        archive.writestr("summaries.json", "[]")
+        archive.writestr("other/s1.jsonl", "".join(json.dumps(line) + "\n" for line in LINES))
+    assert [name for name, _, _ in members(path)] == ["", "other/s1.jsonl"]
+    assert "evalpipe_jsonl:a" in Read(path).sessions["session_id"].to_list()
+
+
+def test_rows_of_parquet_are_held_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "_BATCH_BYTES", 50_000)
+    rng = random.Random(1)
+    table = pa.table({"text": ["".join(rng.choices("abcdefgh", k=20_000)) for _ in range(30)]})
+    pq.write_table(table, tmp_path / "x.parquet", use_dictionary=False, compression="none")
+    asked = []
+    whole = pq.ParquetFile.iter_batches
+
+    def watched(self: pq.ParquetFile, size: int) -> object:
+        asked.append(size)
+        return whole(self, size)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
+    [(_, data, _)] = members(tmp_path / "x.parquet")
+    assert (asked, data.count(b"\n")) == ([2], 30)
+
+
 def as_zstandard(data: bytes) -> bytes:
     """The zip archive, whose members hold Zstandard frames as they are, with that method declared."""
     patched = bytearray(data)
