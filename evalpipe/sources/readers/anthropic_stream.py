@@ -23,6 +23,9 @@ _TYPES = frozenset({
 class StreamParser(AnthropicMessagesParser):
     """Parser of one file, which is one conversation."""
 
+    # Pieces are put into a message that was gathered already: it must not lie on disk meanwhile.
+    is_gathering = False
+
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
         self._message: Record = {}
@@ -53,6 +56,9 @@ class StreamParser(AnthropicMessagesParser):
         if self.current is not None:
             self.current.n_records += 1
         return KEPT
+
+    def spill(self) -> None:
+        """Nothing: see ``is_gathering``."""
 
     def _start(self, event: Record) -> str:
         message = event.get("message")

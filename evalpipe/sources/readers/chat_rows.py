@@ -19,7 +19,6 @@ from evalpipe.sources.readers.base import (
     KEPT,
     NOT_A_RECORD,
     FileContext,
-    Parser,
     Record,
     RowParser,
     digest_of,
@@ -27,6 +26,7 @@ from evalpipe.sources.readers.base import (
     row_reader,
     word_of,
 )
+from evalpipe.sources.readers.gathering import GatheringParser
 from evalpipe.sources.readers.openai_messages import add_messages, is_message_list, version_of
 from evalpipe.sources.session import Session, small_count, text_or_none
 from evalpipe.sources.times import normal_time
@@ -35,7 +35,8 @@ OPENAI, ANTHROPIC = "openai_messages", "anthropic_messages"
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
-_IDS = ("conversation_id", "session_id", "thread_id", "id")
+_CONVERSATION_IDS = ("conversation_id", "session_id", "thread_id")
+_IDS = (*_CONVERSATION_IDS, "id")
 #: A shorter id, such as a row number, is unique in its file only.
 _UNIQUE_ID = 16
 _TIMES = ("timestamp", "created_at", "created", "started_at")
@@ -55,30 +56,42 @@ class ChatParser(RowParser):
         return session_of_row(record, messages, self.source) if is_message_list(messages) else BAD_FIELD
 
 
-class MessagesParser(Parser):
-    """Parser of one conversation whose messages are the records of the file."""
+class MessagesParser(GatheringParser):
+    """Parser of conversations whose messages are the records of the file, in whatever order they take turns."""
 
     source = OPENAI
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
-        self._messages: list[Record] = []
+        #: Name of the session of each id that messages bear; of those without one the id is ``None``.
+        self._names: dict[str | None, str] = {}
 
     def feed(self, record: Record) -> str:
         """Take one message."""
         if not is_role(record.get("role")):
             return NOT_A_RECORD
-        if self.current is None:
-            # The first message and the name: two conversations may begin alike, or lie in files of one name.
-            key = f"{self.context.stem}/{digest_of(record)}"
-            self.current = self.sessions[key] = Session(self.source, key, self.source)
-        self._messages.append(record)
+        own = _text(record, *_CONVERSATION_IDS)
+        name = self._names.get(own)
+        if name is None:
+            name = self._names[own] = self._name(own, record)
+        self.gathered.put(name, record)
+        if self.current is None or self.current.session_id != f"{self.source}:{name}":
+            self.current = Session(self.source, name, self.source)
         self.current.n_records += 1
         return KEPT
 
-    def finish(self, session: Session) -> None:
+    def _name(self, own: str | None, first: Record) -> str:
+        if own is not None and len(own) >= _UNIQUE_ID:
+            return own
+        # The first message and the file's name: two conversations may begin alike, or lie in files of one name.
+        place = f"{self.context.stem}/{digest_of(first)}"
+        return f"{own}/{place}" if own else place
+
+    def assemble(self, session: Session, items: list[Record]) -> None:
         """Turn the messages into steps."""
-        add_messages(session, self._messages)
+        session.n_records = len(items)
+        session.user_id = next((user for item in items if (user := _text(item, "user_id", "user"))), None)
+        add_messages(session, list(map(_timed, items)))
 
 
 class AnthropicParser(ChatParser):
@@ -88,7 +101,7 @@ class AnthropicParser(ChatParser):
 
 
 class AnthropicMessagesParser(MessagesParser):
-    """Parser of one conversation of messages with Anthropic's content blocks."""
+    """Parser of messages with Anthropic's content blocks."""
 
     source = ANTHROPIC
 
@@ -119,8 +132,14 @@ def session_of_row(record: Record, messages: list[Record], source: str) -> Sessi
     at = next((found for name in _TIMES if (found := normal_time(record.get(name))) is not None), None)
     if at is not None:
         session.see(at)
-    add_messages(session, messages)
+    add_messages(session, list(map(_timed, messages)))
     return session
+
+
+def _timed(message: Record) -> Record:
+    """A message with its time where steps look for it: databases name it as they name that of a row."""
+    at = message.get("created_at")
+    return {"timestamp": at, **message} if at is not None else message
 
 
 def row_id(record: Record, content: object) -> str:
@@ -210,7 +229,7 @@ def _is_anthropic_message(record: Record) -> bool:
     return _is_message(record) and (record.get("type") == "message" or _has_blocks([record]))
 
 
-_ROWS = row_reader(OPENAI, _is_row, ChatParser)
+_ROWS = replace(row_reader(OPENAI, _is_row, ChatParser), version="2")
 _MESSAGES = replace(_ROWS, recognise=_is_message, parser=MessagesParser, is_one_record_a_session=False)
 
 READERS = (
