@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from evalpipe.sources.readers.ratings import rating_row
 from evalpipe.sources.readers.span_calls import Calls
+from evalpipe.sources.readers.span_sessions import OF_USER
 from evalpipe.sources.readers.span_tree import Tree
 from evalpipe.sources.readers.thread import Thread, after_answer
 from evalpipe.sources.session import (
@@ -56,7 +57,8 @@ def build(session: Session, spans: list[Span]) -> None:
         spans: All spans of the session, in the order of the log.
     """
     session_id = session.session_id.partition(":")[2]
-    builder = _Builder(session, is_whole=any(span.session_id == session_id for span in spans))
+    named = session_id.partition(OF_USER)[0]
+    builder = _Builder(session, is_whole=any(span.session_id in (session_id, named) for span in spans))
     by_trace: dict[str, list[Span]] = {}
     for span in spans:
         by_trace.setdefault(span.trace_id, []).append(span)
