@@ -26,7 +26,8 @@ from evalpipe.sources.readers.base import (
     user_of,
     word_of,
 )
-from evalpipe.sources.readers.claude_lines import HANDLERS, SOURCE, ClaudeSession
+from evalpipe.sources.readers.claude_calls import SOURCE, ClaudeSession
+from evalpipe.sources.readers.claude_lines import HANDLERS
 from evalpipe.sources.readers.claude_queue import DROPPED
 from evalpipe.sources.session import (
     CACHE_READ,
@@ -150,7 +151,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="4",
+    version="5",
     shape="lines",
     recognise=_recognise,
     hint=_hint,

@@ -115,4 +115,4 @@ def _hint(head: bytes) -> bool:
     return b'"payload"' in head and (b'"session_meta"' in head or b'"response_item"' in head)
 
 
-READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, hint=_hint, parser=CodexParser)
+READER = Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, hint=_hint, parser=CodexParser)

@@ -10,22 +10,21 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-import orjson
-
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text, json_text, user_of
+from evalpipe.sources.readers.codex_results import put_output
 from evalpipe.sources.session import (
+    ARGUMENTS,
     END,
     ERROR,
-    EXIT_CODE,
-    IS_ERROR,
     KIND,
     MODEL,
-    OUTPUT,
+    NAME,
+    START,
+    STEP_ID,
     Row,
     Session,
     agent_row,
     count,
-    exit_code,
     text_or_none,
     tool_row,
     user_row,
@@ -41,11 +40,6 @@ _INJECTED = re.compile(
 )
 _LOCAL_COMMAND = re.compile(r"\s*<user_shell_command\b")
 _IDE_REQUEST = "## My request for Codex:"
-_EXIT_TEXT = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,10})$", re.M)
-_NOT_RUN = ("execution error:", "failed to parse function arguments", "unsupported call:")
-_OUTPUT_MARK = re.compile(r"^Output:\n?", re.M)
-# The header of plain-text results; what follows is the program's own output, which may quote anything.
-_HEADER_CHARS = 400
 
 
 class CodexSession(Session):
@@ -55,7 +49,7 @@ class CodexSession(Session):
         super().__init__(SOURCE, session_id, "codex")
         self.turn_model: str | None = None
         self.open_calls: dict[str, Row] = {}
-        self.closed_calls: set[str] = set()
+        self.closed_calls: dict[str, Row] = {}
         # How often each text came as an event and as an item: it was said as often as the larger.
         self.as_event: Counter[tuple[str, str]] = Counter()
         self.as_item: Counter[tuple[str, str]] = Counter()
@@ -141,11 +135,18 @@ def _agent_event(body: Record, session: CodexSession, at: str | None) -> str:
 
 def _call(body: Record, session: CodexSession, at: str | None) -> str:
     call_id = text_or_none(body.get("call_id")) or text_or_none(body.get("id")) or _step_id(session)
-    if call_id in session.open_calls or call_id in session.closed_calls:
+    if call_id in session.open_calls:
         return NOISE
     name = text_or_none(body.get("name")) or str(body["type"]).removesuffix("_call")
     arguments = next((body[key] for key in ("arguments", "input", "action") if body.get(key) is not None), None)
     row = tool_row(call_id, name, json_text(arguments), at)
+    known = session.closed_calls.get(call_id)
+    if known is not None:
+        if known[NAME] is None or (known[NAME], known[ARGUMENTS], known[START]) == (name, row[ARGUMENTS], at):
+            return NOISE
+        # Local models begin to count anew with each response.
+        del session.closed_calls[call_id]
+        row[STEP_ID] = f"{call_id}#{_step_id(session)}"
     row[MODEL] = session.turn_model
     session.rows.append(row)
     if str(body["type"]) in ("web_search_call", "image_generation_call"):
@@ -166,49 +167,11 @@ def _call_output(body: Record, session: CodexSession, at: str | None) -> str:
     if row is None:
         row = tool_row(call_id, None, None, None)
         session.rows.append(row)
-    session.closed_calls.add(call_id)
+    session.closed_calls[call_id] = row
     row[END] = at
     row[ERROR] = None
-    _put_output(row, body.get("output", body.get("tools")))
+    put_output(row, body.get("output", body.get("tools")))
     return KEPT
-
-
-def _put_output(row: Row, output: object) -> None:
-    if type(output) is dict:
-        success = output.get("success")
-        if type(success) is bool:
-            row[IS_ERROR] = not success
-        output = output.get("content", output.get("output"))
-    text = block_text(output)
-    if text is None:
-        return
-    row[OUTPUT], row[EXIT_CODE] = _unwrapped(text)
-    head = text[:200]
-    if "rejected by user" in head:
-        row[ERROR] = "refused"
-    elif head.startswith("aborted"):
-        row[ERROR] = "interrupted"
-    elif head.startswith("command timed out after"):
-        row[ERROR] = "timeout"
-    elif head.startswith(_NOT_RUN):
-        row[ERROR] = "tool_error"
-
-
-def _unwrapped(text: str) -> tuple[str, int | None]:
-    """What the program printed, and the exit code that was logged around it."""
-    if text.startswith("{") and '"metadata"' in text:
-        try:
-            inner = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return text, None
-        metadata, output = inner.get("metadata"), inner.get("output")
-        if type(metadata) is dict and type(output) is str:
-            return output, exit_code(metadata.get("exit_code"))
-        return text, None
-    mark = _OUTPUT_MARK.search(text, 0, _HEADER_CHARS)
-    if mark and (match := _EXIT_TEXT.search(text, 0, mark.start())):
-        return text[mark.end() :], exit_code(int(match.group(1)))
-    return text, None
 
 
 def _turn_context(body: Record, session: CodexSession, _at: str | None) -> str:
