@@ -176,3 +176,18 @@ def test_a_result_that_comes_after_the_interrupt_still_belongs_to_its_call(tmp_p
     stopped = pi_agent(2, pi_call("t1"), pi_call("t2"), stopReason="aborted", errorMessage="aborted")
     found = read(tmp_path, PI_HEAD, pi_user(1, "go"), stopped, pi_result(3, "t1", "half", is_error=False))
     assert found.rows("name", "output", "error", kind="tool") == [("bash", "half", None), ("bash", None, "interrupted")]
+
+
+def test_a_cost_that_some_responses_lack_is_no_cost_of_the_session(tmp_path: Path) -> None:
+    def answers(*costs: float | None) -> list[dict[str, Any]]:
+        found = []
+        for n, cost in enumerate(costs):
+            entry = json.loads(json.dumps(PI[-1]))
+            entry["id"] = f"x{n}"
+            entry["message"]["usage"]["cost"] = {} if cost is None else {"total": cost}
+            found.append(entry)
+        return found
+
+    for costs, expected in (((0.1, 0.2), 0.3), ((0.1, None), None), ((0, 0.1), None), ((0, 0), None)):
+        found = read(tmp_path, PI_HEAD, pi_user(1, "q"), *answers(*costs))
+        assert found.session["logged_cost_usd"] == (None if expected is None else pytest.approx(expected))

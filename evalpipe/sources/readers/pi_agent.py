@@ -171,7 +171,7 @@ def _assistant(message: Record, session: PiSession, key: str, at: str | None) ->
         (REASONING, "reasoning"),
     ):
         row[slot] = count(usage.get(name))
-    add_cost(session, object_of(usage.get("cost")).get("total"))
+    add_cost(session, object_of(usage.get("cost")).get("total"), row)
     if reason == "error":
         row[ERROR] = "api_error"
         if not text:
@@ -271,4 +271,4 @@ def _recognise(record: Record) -> bool:
     return record.get("type") == "message" and type(role) is str and "sessionId" not in record and "timestamp" in record
 
 
-READER = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=PiParser)
+READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=PiParser)
