@@ -441,3 +441,16 @@ def test_lines_that_carry_nothing_are_declared_noise_and_strange_ones_are_not(tm
     assert read.quarantine.sort("line")["line"].to_list() == [4, 5, 6, 7, 8, 9, 10]
     f = read.file()
     assert (f["rows_read"], f["rows_kept"], f["rows_noise"], f["rows_quarantined"]) == (10, 1, 2, 7)
+
+
+def test_a_document_that_the_harness_attaches_is_no_turn(tmp_path: Path) -> None:
+    c = Claude()
+    document = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "x"}}
+    lines = [
+        c.user("read it"),
+        c.agent(call("k1", "Read")),
+        c.user([result("k1", "read")]),
+        c.user([document], isMeta=True),
+    ]
+    assert Read(write(tmp_path, *lines)).session["n_turns"] == 1
+    assert Read(write(tmp_path, *lines, c.user([document]), name="b")).session["n_turns"] == 2

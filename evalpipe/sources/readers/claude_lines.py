@@ -135,7 +135,7 @@ def _user(record: Record, session: ClaudeSession, uuid: str, at: str | None, par
         return KEPT if n_results else NOISE
     if texts:
         _words(texts, record, session, uuid, at)
-    elif n_images and not n_results:
+    elif n_images and not n_results and record.get("isMeta") is not True:
         session.rows.append(user_row(uuid, "human", None, at))
     return KEPT
 
@@ -206,7 +206,7 @@ def _queue_operation(record: Record, session: ClaudeSession, uuid: str, at: str 
         return KEPT
     if operation == "popAll":
         return KEPT if session.queue.pull_back() else NOISE
-    return KEPT if session.queue.take() else NOISE
+    return KEPT if session.queue.take(is_delivered=operation == "remove") else NOISE
 
 
 def _queued(text: str, session: ClaudeSession, uuid: str, at: str | None) -> None:
@@ -225,7 +225,7 @@ def _attachment(record: Record, session: ClaudeSession, uuid: str, at: str | Non
     if not text or session.queue.holds(text):
         return NOISE
     _queued(text, session, uuid, at)
-    session.queue.take()
+    session.queue.take(is_delivered=True)
     return KEPT
 
 
