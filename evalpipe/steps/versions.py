@@ -22,7 +22,7 @@ LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
     "signals": "6",
-    "outcomes": "7",
+    "outcomes": "8",
     "analysis": "10",
     "scorecard": "1",
 }
