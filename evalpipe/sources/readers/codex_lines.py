@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text, json_text, user_of
 from evalpipe.sources.readers.codex_results import put_output
+from evalpipe.sources.readers.codex_usage import RunningUsage
 from evalpipe.sources.session import (
     ARGUMENTS,
     END,
@@ -24,7 +25,6 @@ from evalpipe.sources.session import (
     Row,
     Session,
     agent_row,
-    count,
     text_or_none,
     tool_row,
     user_row,
@@ -38,6 +38,7 @@ _INJECTED = re.compile(
     r"|collaboration_mode|app-context|apps_instructions|model_switch|subagent_notification)\b"
     r"|# AGENTS\.md instructions for )"
 )
+_IMAGE = re.compile(r"\s*(?:<image\b[^<>]{0,500}>|</image>)\s*")
 _LOCAL_COMMAND = re.compile(r"\s*<user_shell_command\b")
 _IDE_REQUEST = "## My request for Codex:"
 
@@ -53,8 +54,9 @@ class CodexSession(Session):
         # How often each text came as an event and as an item: it was said as often as the larger.
         self.as_event: Counter[tuple[str, str]] = Counter()
         self.as_item: Counter[tuple[str, str]] = Counter()
-        self.totals: tuple[int, ...] = (0, 0, 0, 0)
-        self.before_reset: tuple[int, ...] = (0, 0, 0, 0)
+        self.usage = RunningUsage()
+        #: Whether another agent speaks in the user's place.
+        self.is_sub_agent = False
 
 
 #: Takes body, session and time; says what became of the record.
@@ -75,6 +77,7 @@ def _first_telling(session: CodexSession, seen: Counter[tuple[str, str]], role: 
 
 def _user_text(session: CodexSession, text: str, at: str | None) -> None:
     step_id = _step_id(session)
+    human = "meta" if session.is_sub_agent else "human"
     if _INJECTED.match(text):
         session.rows.append(user_row(step_id, "injected", text, at))
     elif _LOCAL_COMMAND.match(text):
@@ -84,14 +87,21 @@ def _user_text(session: CodexSession, text: str, at: str | None) -> None:
         session.rows.append(user_row(step_id, "injected", context.strip(), at))
         session.end_status = None
         if words.strip():
-            session.rows.append(user_row(_step_id(session), "human", words.strip(), at))
+            session.rows.append(user_row(_step_id(session), human, words.strip(), at))
     else:
-        session.rows.append(user_row(step_id, "human", text, at))
+        session.rows.append(user_row(step_id, human, text, at))
         session.end_status = None
 
 
+def _without_images(content: object) -> object:
+    """The blocks of a message without those that stand around an image; the event of the same message has none."""
+    if type(content) is not list:
+        return content
+    return [b for b in content if type(b) is not dict or not _IMAGE.fullmatch(text_or_none(b.get("text")) or "")]
+
+
 def _message(body: Record, session: CodexSession, at: str | None) -> str:
-    text = block_text(body.get("content"))
+    text = block_text(_without_images(body.get("content")))
     role = body.get("role")
     if text is None or not text.strip():
         return NOISE
@@ -187,17 +197,12 @@ def _compacted(body: Record, session: CodexSession, at: str | None) -> str:
     return KEPT
 
 
-def _token_count(body: Record, session: CodexSession, _at: str | None) -> str:
+def _token_count(body: Record, session: CodexSession, at: str | None) -> str:
     info = body.get("info")
     usage = info.get("total_token_usage") if type(info) is dict else None
     if type(usage) is not dict:
         return NOISE
-    names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
-    totals = tuple(count(usage.get(name)) or 0 for name in names)
-    if totals[0] < session.totals[0]:
-        # The running total began anew (a resumed process): what came before is added.
-        session.before_reset = tuple(a + b for a, b in zip(session.before_reset, session.totals, strict=True))
-    session.totals = totals
+    session.usage.note(usage, session.turn_model, session.rows)
     return KEPT
 
 
