@@ -191,3 +191,14 @@ def test_a_cost_that_some_responses_lack_is_no_cost_of_the_session(tmp_path: Pat
     for costs, expected in (((0.1, 0.2), 0.3), ((0.1, None), None), ((0, 0.1), None), ((0, 0), None)):
         found = read(tmp_path, PI_HEAD, pi_user(1, "q"), *answers(*costs))
         assert found.session["logged_cost_usd"] == (None if expected is None else pytest.approx(expected))
+
+
+def test_what_a_fork_copied_is_its_parents(tmp_path: Path) -> None:
+    other = "99999999-2222-4333-8444-5555aaaabbbb"
+    head = {**PI_HEAD, "id": other, "timestamp": clock(30), "parentSession": f"/x/2026-01-05_{SID}.jsonl"}
+    answer = json.loads(json.dumps(PI[-1]))
+    late = {**answer, "id": "x9", "timestamp": clock(41)}
+    found = read(tmp_path, head, *PI[1:], {**pi_user(1, "go on"), "id": "x8", "timestamp": clock(40)}, late)
+    assert found.rows("origin", "text") == [("human", "go on"), ("agent", "Done.")]
+    assert found.session["parent_session_id"] == f"pi_agent:{SID}"
+    assert found.session["logged_cost_usd"] == answer["message"]["usage"]["cost"]["total"]

@@ -48,8 +48,6 @@ def _assistant(record: Record, session: ClaudeSession, uuid: str, at: str | None
     if message is None or blocks is None:
         return BAD_FIELD
     if parent is None and record.get("isSidechain"):
-        if not session.n_records:
-            return NOISE
         parent = session.last_task or "sidechain"
     key = _response_key(message, session, uuid, parent)
     row = session.responses.get(key)
@@ -111,8 +109,6 @@ def _user(record: Record, session: ClaudeSession, uuid: str, at: str | None, par
     if blocks is None:
         return BAD_FIELD
     if parent is None and record.get("isSidechain"):
-        if not session.n_records:
-            return NOISE
         parent = session.last_task or "sidechain"
     texts: list[str] = []
     n_results = n_images = 0
@@ -162,7 +158,8 @@ def _words(texts: list[str], record: Record, session: ClaudeSession, uuid: str, 
 def _system(record: Record, session: ClaudeSession, uuid: str, at: str | None) -> str:
     subtype = record.get("subtype")
     if subtype == "api_error":
-        row = user_row(uuid, "system", _api_error_text(record.get("error")), at)
+        parent = (session.last_task or "sidechain") if record.get("isSidechain") else None
+        row = user_row(uuid, "system", _api_error_text(record.get("error")), at, parent)
         row[KIND], row[ERROR] = "system", "api_error"
         session.rows.append(row)
         return KEPT

@@ -104,6 +104,8 @@ class PiParser(Parser):
         if session is None:
             return NO_SESSION_ID
         at = normal_time(record.get("timestamp"))
+        if session.parent_session_id is not None and at is not None and at < (session.started or ""):
+            return NOISE  # copied by a fork: it counts in the session that it came from
         status = _ENTRIES[kind](record, session, id_of(record.get("id")) or str(session.n_records), at)
         if status is KEPT:
             self.current = session
