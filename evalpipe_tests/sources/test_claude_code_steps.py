@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evalpipe.sources.joining import Part, join_parts
 from evalpipe.store.parts import joined_sessions, step_facts
 from evalpipe_tests.sources.helpers import Claude, Read, call, result, text, write
 
@@ -400,6 +401,8 @@ def test_sidechain_lines_belong_to_the_last_task_and_alone_are_child_steps(tmp_p
         ("sidechain", "tool", None, "ok"),
     ]
     assert (alone.session["n_turns"], alone.session["n_messages"], alone.file()["rows_noise"]) == (0, 0, 1)
+    # A run that names a parent, and in which nobody spoke, is no session of any comparison.
+    assert alone.session["parent_session_id"] == alone.session["session_id"]
 
 
 def test_a_sub_agent_in_a_file_of_its_own_is_a_part_of_its_session(tmp_path: Path) -> None:
@@ -422,6 +425,10 @@ def test_a_sub_agent_in_a_file_of_its_own_is_a_part_of_its_session(tmp_path: Pat
         ranked = sessions.with_columns(landed_id="session_id").sort("n_messages", descending=True)
         joined = joined_sessions(ranked, lambda _, steps=steps: step_facts(steps))
         assert [len(whole.places) for whole in joined] == [2]
+        parts = [Part(sessions[[n]], steps.filter(copy=n)) for n in (0, 1)]
+        whole = join_parts([(joined[0].session_id, parts, joined[0].n_messages)]).sessions
+        told = whole.select("parent_session_id", "n_turns", "input_tokens", "model").row(0)
+        assert told == (None, 1, 500_016, "model-a")
 
 
 def test_a_fork_names_the_session_it_came_from(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from evalpipe.sources.session import (
     INPUT,
     KIND,
     OUTPUT_TOKENS,
+    PARENT,
     TEXT,
     Session,
     count,
@@ -135,6 +136,9 @@ class ClaudeParser(Parser):
             if row[ERROR] is None:
                 row[ERROR] = "no_result"
         session.rows = [row for row in session.rows if row[KIND] is not DROPPED]
+        if session.rows and all(row[PARENT] is not None for row in session.rows):
+            # A sub-agent alone is a part of its session, and without the rest of it no session of its own.
+            session.parent_session_id = session.session_id
 
 
 def _is_noise(kind: object) -> str:
