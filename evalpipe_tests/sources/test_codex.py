@@ -324,3 +324,23 @@ def test_tokens_are_credited_to_the_model_of_their_turn(tmp_path: Path) -> None:
     assert usage.select(columns).rows() == [("large", 1_000, 0, 10, 1), ("small", 600_000, 400_000, 20, 2)]
     s = read.session
     assert (s["input_tokens"], s["cache_read_tokens"], s["output_tokens"]) == (601_000, 400_000, 30)
+
+
+def test_what_a_fork_copied_with_its_times_counts_in_its_parent(tmp_path: Path) -> None:
+    c = Codex()
+    old = [c.meta("c1"), c.wrap("turn_context", model="m"), c.says("user", "q1"), c.says("assistant", "a1")]
+    old.append(c.tokens(1_000, 200, 10, 0))
+    start = "2026-01-05T10:00:05.500Z"
+    head = {
+        "timestamp": start,
+        "type": "session_meta",
+        "payload": {"id": "c2", "timestamp": start, "forked_from_id": "c1"},
+    }
+    new = [c.says("user", "q2"), c.says("assistant", "a2"), c.tokens(1_500, 300, 15, 0)]
+    read = Read(write(tmp_path, head, *old, *new))
+    assert read.rows("text", "model") == [("q2", None), ("a2", "m")]
+    s = read.session
+    assert (s["parent_session_id"], s["n_turns"]) == ("codex:c1", 1)
+    assert (s["input_tokens"], s["cache_read_tokens"], s["output_tokens"]) == (400, 100, 5)
+    anew = Read(write(tmp_path, head, *old, *new[:2], c.tokens(70, 20, 5, 0), name="anew")).session
+    assert (anew["input_tokens"], anew["cache_read_tokens"], anew["output_tokens"]) == (50, 20, 5)

@@ -20,7 +20,7 @@ from evalpipe.sources.readers.base import (
     user_of,
     word_of,
 )
-from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession
+from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession, copied
 from evalpipe.sources.session import ERROR, MODEL, Session, text_or_none
 from evalpipe.sources.times import normal_time
 
@@ -72,6 +72,7 @@ class CodexParser(Parser):
         session.user_id = user_of(session.workspace)
         session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
         if started is not None:
+            session.started = started
             session.see(started)
         session.n_records = 1
         self.sessions[session_id] = session
@@ -92,6 +93,9 @@ class CodexParser(Parser):
         handler = handlers.get(word_of(body.get("type")))
         if handler is None:
             return NOISE if envelope == "event_msg" else NOT_A_RECORD
+        if session.parent_session_id is not None and at is not None and at < session.started:
+            copied(body, session)
+            return NOISE
         status = handler(body, session, at)
         if status is KEPT:
             session.n_records += 1

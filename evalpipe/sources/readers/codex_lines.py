@@ -54,6 +54,7 @@ class CodexSession(Session):
         # How often each text came as an event and as an item: it was said as often as the larger.
         self.as_event: Counter[tuple[str, str]] = Counter()
         self.as_item: Counter[tuple[str, str]] = Counter()
+        self.started = ""
         self.usage = RunningUsage()
         #: Whether another agent speaks in the user's place.
         self.is_sub_agent = False
@@ -197,10 +198,24 @@ def _compacted(body: Record, session: CodexSession, at: str | None) -> str:
     return KEPT
 
 
-def _token_count(body: Record, session: CodexSession, at: str | None) -> str:
+def copied(body: Record, session: CodexSession) -> None:
+    """Take what a fork copied from its parent, where it counts: the model in use, and the tokens used by then."""
+    kind, usage = body.get("type"), _total_usage(body)
+    if kind == "turn_context":
+        _turn_context(body, session, None)
+    elif kind == "token_count" and usage is not None:
+        session.usage.copied(usage)
+
+
+def _total_usage(body: Record) -> Record | None:
     info = body.get("info")
     usage = info.get("total_token_usage") if type(info) is dict else None
-    if type(usage) is not dict:
+    return usage if type(usage) is dict else None
+
+
+def _token_count(body: Record, session: CodexSession, _at: str | None) -> str:
+    usage = _total_usage(body)
+    if usage is None:
         return NOISE
     session.usage.note(usage, session.turn_model, session.rows)
     return KEPT

@@ -20,6 +20,8 @@ class RunningUsage:
     def __init__(self) -> None:
         self._total = _ZERO
         self._before = _ZERO
+        #: What was used before a fork began, and is its parent's.
+        self._copied = _ZERO
         #: Model, the last step before the count, and what was used since the count before.
         self._used: list[tuple[str | None, Row | None, _Counts]] = []
 
@@ -31,7 +33,7 @@ class RunningUsage:
             model: Of the present turn.
             rows: Steps so far; the model's last one gets the tokens, if they are told apart.
         """
-        total = tuple(count(usage.get(name)) or 0 for name in _NAMES)
+        total = _counts(usage)
         # A total that began anew (a resumed process) is added to what came before.
         is_anew = total[0] < self._total[0]
         if is_anew:
@@ -43,9 +45,14 @@ class RunningUsage:
             row = next((row for row in reversed(rows) if row[KIND] != "user" and row[MODEL] == model), None)
             self._used.append((model, row, used))
 
+    def copied(self, usage: Record) -> None:
+        """Take a total that a fork copied from its parent: what follows goes on from it, or begins anew."""
+        self._total = self._copied = _counts(usage)
+
     def settle(self, session: Session) -> None:
         """Put the sum into the session, and the parts into its steps where several models used them."""
-        whole = _added(self._before, self._total)
+        sums = _added(self._before, self._total)
+        whole = tuple(max(both - copied, 0) for both, copied in zip(sums, self._copied, strict=True))
         if not any(whole):
             return
         session.stated_tokens = _columns(whole)
@@ -60,6 +67,10 @@ class RunningUsage:
                 session.rows.append(row)
             taken.add(id(row))
             row[INPUT:CACHE_WRITE_1H] = _columns(used)
+
+
+def _counts(usage: Record) -> _Counts:
+    return tuple(count(usage.get(name)) or 0 for name in _NAMES)
 
 
 def _added(one: _Counts, other: _Counts) -> _Counts:
