@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.json_lines import BadLineError, json_object, lines
 from evalpipe.contracts.tables.reviews import ITEM_KINDS
 from evalpipe.review.rules import Guide
 
 #: Columns of a file for reviewers. Only ``item_id``, ``labels`` and ``note`` are read back.
 COLUMNS = ("item_id", "kind", "lang", "previous_request", "agent_tail", "shown", "labels", "note")
+#: What is said of a line that another word fits better than that it is no object.
+_WHAT = {"BAD_ENCODING": "it holds half a character (a lone surrogate)"}
 STYLES = (".jsonl", ".csv")
 _NEEDED = ("item_id", "labels")
 MAX_NOTE_CHARS = 500
@@ -199,16 +202,12 @@ def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
 
 def _json_rows(text: str, name: str) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in lines(text.encode("utf-8", "surrogatepass")):
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):  # a number of too many digits is a ValueError too
-            row = None
-        if not isinstance(row, dict):
-            raise invalid("it is not a JSON object", f"{name}, line {number}")
-        rows.append(row)
+            rows.append(json_object(line))
+        except BadLineError as error:
+            what = _WHAT.get(error.code, "it is not a JSON object")
+            raise invalid(what, f"{name}, line {number}") from None
     return rows
 
 

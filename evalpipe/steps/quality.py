@@ -73,6 +73,19 @@ def make(context: Context) -> dict[str, Path]:
     return files
 
 
+def demoted_when_published(lake: Lake) -> frozenset[tuple[str, str]] | None:
+    """Signals that the last publish showed as demoted, as (signal, language); null before the first one."""
+    path = kept.path_of(
+        lake, QUALITY.full_name, _known(lake.root / "signals" / "quality" / "_made.json").get(QUALITY.full_name, "")
+    )
+    if not path.exists():
+        return None
+    now = pl.read_parquet(path).filter(pl.col("is_current") & (pl.col("model") == "all"))
+    out_of = ["demoted"] if review.limits().unproven_counts else ["demoted", "unproven"]
+    now = now.filter(pl.col("status").is_in(out_of) & pl.col("signal").is_in(list(BY_NAME)))
+    return frozenset(now.select("signal", "lang").iter_rows())
+
+
 def _made_from(context: Context, manifests: Sequence[Manifest]) -> str:
     """Digest of all that the tables are made from."""
     masked = [m.content_of("masked.sessions") for one in manifests if (m := context.lookup("masked", one.key.day))]

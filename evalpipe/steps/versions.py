@@ -21,7 +21,7 @@ from evalpipe.store.manifest import digest_of
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "6",
+    "signals": "7",
     "outcomes": "8",
     "analysis": "15",
     "scorecard": "1",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evalpipe.cli import app
+from evalpipe.console import doctor
 from evalpipe.console import review as review_verbs
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.definitions import build_defs
@@ -286,9 +289,15 @@ def test_the_commands_and_the_checks_of_a_run(home: Path, monkeypatch: pytest.Mo
     assert str(home.parent / "r.html") in run("page", str(out))
     wrong = pl.read_csv(out).with_columns(labels=pl.when(kind="call").then(pl.lit("ok")).otherwise(pl.lit("neutral")))
     wrong.write_csv(out)
+    with monkeypatch.context() as broken:
+        broken.setattr("evalpipe.console.review.publish", lambda context: 1 / 0)
+        assert CliRunner().invoke(app, ["review", "import", str(out), "--reviewer", "ann", *at]).exit_code != 0
+    # The labels are kept already; what they move is news until a publish shows it.
     told = json.loads(run("import", str(out), "--reviewer", "ann", "--json", *at))
+    assert told["new"] == 0
     assert told["demoted"] == ["confirm.explicit@en", "correction@en", "praise@en"]
     assert told["days_stale"] == [f"{DAY}..{DAY}"]
+    assert json.loads(run("import", str(out), "--reviewer", "ann", "--json", *at))["demoted"] == []
     listed = {(row["signal"], row["lang"]): row["status"] for row in json.loads(run("quality", "--json", *at))}
     assert (listed["correction", "en"], listed["correction", "pt"]) == ("demoted", "unproven")
     for words in (["import", str(out), "--reviewer", "a b", *at], ["sample", "--out", "x.txt", *at]):
@@ -316,6 +325,47 @@ def test_the_commands_and_the_checks_of_a_run(home: Path, monkeypatch: pytest.Mo
         )
     assert not stopped.success
     assert not [e for e in stopped.all_events if e.is_successful_output and e.step_key == "build_warehouse"]
+
+
+def test_the_doctor_goes_past_a_damaged_file_of_reviews_and_names_it(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    folder = home / "lake" / "signals" / "reviews"
+    folder.mkdir(parents=True, exist_ok=True)
+    broken = folder / "zz.parquet"
+    broken.write_bytes(b"PAR1 no parquet")
+    doctor.doctor(settings_of(home.parent), as_json=True)
+    assert json.loads(capsys.readouterr().out)["reviews_damaged"] == [str(broken)]
+
+
+def test_the_doctor_looks_at_a_home_that_cannot_be_written(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    opened, files = os.open, sorted(str(path) for path in home.rglob("*"))
+
+    def read_only(path: str | Path, flags: int, *more: int, **named: int) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT) and str(path).startswith(str(home)):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    (home / "home.lock").unlink(missing_ok=True)
+    doctor.doctor(settings_of(home.parent), as_json=True)
+    assert json.loads(capsys.readouterr().out)["warehouse"] == "published"
+    with pytest.raises(OSError, match="Read-only"), open_context(settings_of(home.parent)):
+        pass
+    assert sorted(str(path) for path in home.rglob("*")) == [f for f in files if not f.endswith("/home.lock")]
+
+
+def test_items_of_who_was_erased_are_known_as_gone(home: Path) -> None:
+    with alone(home) as context:
+        items = [item["item_id"] for item in sample(context, 30).items]
+        assert reviews.gone(context.lake, [*items, "nope.0001"]) == frozenset()
+        lost = set(reviews.read(context.lake, reviews.ITEMS).filter(item_id=items[0])["session_id"])
+        reviews.take_away(context.lake, lambda _, rows: rows.filter(~pl.col("session_id").is_in(sorted(lost))))
+        assert items[0] in reviews.gone(context.lake, items)
 
 
 def test_weights_are_proposed_from_labelled_sessions(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources import containers, registry
 from evalpipe.sources.containers import EVAL_HEADER, EVAL_SAMPLE, open_file
 from evalpipe.sources.readers.base import KEPT, NOISE, FileContext, Parser, Reader, Record, json_readers
-from evalpipe.sources.session import Session, user_row
+from evalpipe.sources.session import TEXT, Session, user_row
 from evalpipe_tests.sources.helpers import Read
 
 LINES = (
@@ -210,6 +211,36 @@ def test_a_document_above_the_limit_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{\n "note": "' + "a" * 600_000 + '"\n}\n')
     read = Read(tmp_path, max_record_bytes=500_000)
     assert read.quarantine.select("code", "n_bytes").rows() == [("RECORD_TOO_LARGE", 600_016)]
+
+
+class FaultyParser(NoteParser):
+    """Raises where its records say so."""
+
+    def feed(self, record: Record) -> str:
+        if record["note"] == "bad":
+            raise KeyError("secret text")
+        return super().feed(record)
+
+    def finish(self, session: Session) -> None:
+        if session.rows[0][TEXT] == "bad end":
+            raise ZeroDivisionError
+        super().finish(session)
+
+
+def test_what_a_reader_raises_on_is_quarantined_and_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty = replace(NOTES, name="faulty", parser=FaultyParser, recognise=lambda record: "note" in record)
+    rude = replace(NOTES, name="rude", recognise=lambda record: record["kind"] == "rude", hint=lambda _: False)
+    monkeypatch.setattr(registry, "READERS", (*registry.READERS, rude, faulty))
+    (tmp_path / "a.jsonl").write_text('{"note": "a"}\n{"note": "bad"}\n{"note": "bad end"}\n{"note": "b"}\n')
+    (tmp_path / "b.jsonl").write_text('{"foo": 1}\n')
+    (tmp_path / "c.jsonl").write_text('{"note": "c"}\n')
+    read = Read(tmp_path)
+    assert sorted(read.steps["text"]) == ["a", "b", "c"]
+    found = read.quarantine.sort("source_file", "line").select("source", "code", "line").rows()
+    assert found == [("faulty", "READER_FAILED", 2), ("faulty", "READER_FAILED", 3), ("rude", "READER_FAILED", 0)]
+    assert "secret" not in str(read.quarantine.to_dicts())
 
 
 def test_text_is_cut_where_the_reader_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
