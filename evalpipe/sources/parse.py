@@ -166,9 +166,11 @@ def _read_sessions(
     for _ in parser.rest():
         yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected, holding.put_off)
     too_large = parser.too_large
-    for again, key in holding.second_reading(context, too_large):
+    not_found: list[str] = []
+    for again, key in holding.second_reading(context, too_large, not_found):
         yield from _take([key], again, reader, ledger, builder, rejected)
     rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in too_large)
+    rejected.update((f"{reader.name}:{key}", READER_FAILED) for key in not_found)
     if rejected:
         _quarantine_rejected(member, reader, reader.parser(FileContext(name, folders)), ledger, rejected)
     if not ledger.n_sessions and not ledger.n_quarantined and not ledger.n_erased:

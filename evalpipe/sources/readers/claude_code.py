@@ -172,5 +172,5 @@ READER = Reader(
     recognise=_recognise,
     hint=_hint,
     parser=ClaudeParser,
-    session_key=re.compile(rb'"sessionId"\s*:\s*"([^"\\]*)"'),
+    session_key=re.compile(rb'"sessionId"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"'),
 )

@@ -284,5 +284,5 @@ READER = Reader(
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
     parser=EvalpipeParser,
-    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*)"'),
+    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"'),
 )
