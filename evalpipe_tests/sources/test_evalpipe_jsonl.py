@@ -258,10 +258,13 @@ def test_times_as_counts_and_in_rare_spellings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00+05:00"])
-def test_the_zero_of_a_calendar_is_no_date_of_a_session_but_not_undated(tmp_path: Path, at: str) -> None:
-    read = Read(write(tmp_path, {**SESSION, "started_at": at}, step(1, "user", text="go")))
-    assert read.codes == ["DATE_OUT_OF_RANGE"] * 2
-    assert read.sessions.is_empty()
+def test_the_zero_of_a_calendar_is_a_bad_field_and_the_session_stays(tmp_path: Path, at: str) -> None:
+    """Go and .NET write it where no time was set; what the steps say of the time holds."""
+    steps = [step(1, "user", text="go"), step(2, "agent", text="ok", at="2026-01-05T10:00:00Z")]
+    read = Read(write(tmp_path, {**SESSION, "started_at": at}, *steps))
+    assert read.codes == ["BAD_FIELD"]
+    assert read.session["started_at"] == datetime(2026, 1, 5, 10, tzinfo=UTC)
+    assert read.rows("text") == ["go", "ok"]
 
 
 def test_what_is_cached_for_an_hour_is_told_apart(tmp_path: Path) -> None:
