@@ -97,8 +97,7 @@ class RowMasker:
             return
         terms = self._terms.get(session, {})
         before = len(terms)
-        for term, what in own.items():
-            terms.setdefault(term, what)
+        terms |= {term: taught for term, taught in own.items() if term not in terms}
         for text in (*(v for v in values if v), _dumped(self._without(row, self.form.keep))):
             texts.learn(self.plan, text, terms)
         if terms:
@@ -118,14 +117,14 @@ class RowMasker:
         session = self._session(row)
         terms = self._own_terms(row) | (self._terms.get(session, {}) if session is not None else {})
         results = {name: self._masked(self._text(_take(row, name)), terms) for name in self.form.fields}
-        kept = {name: _take(row, name) for name in self.form.keep if _has(row, name)}
+        kept = {_path(row, name): _take(row, name) for name in self.form.keep if _has(row, name)}
         rest = self._without(row, self.form.keep)
         out: dict[str, Any] = {}
         session_name = self._session_name(rest)
         token = None
         if session_name is not None and session is not None:
-            token = self.plan.rekey("s", session)
-            del rest[session_name]
+            # Where the field that names the session is kept, another that is called so has its own token.
+            token = self.plan.rekey("s", str(rest.pop(session_name)))
         users = {name: str(rest.pop(name)) for name in _USER_IDS if isinstance(rest.get(name), (str, int))}
         if rest:
             masked = texts.mask(self.plan, _dumped(rest), terms)
@@ -134,8 +133,8 @@ class RowMasker:
         if session_name is not None and token is not None:
             out[session_name] = token
         out |= {name: self.plan.rekey("u", value) for name, value in users.items()}
-        for name, value in kept.items():
-            _put(out, name, value)
+        for path, value in kept.items():
+            _put(out, path, value)
         is_one = len(results) == 1
         texts_out = {name: result.text if result else None for name, result in results.items()}
         spans_out = {name: _spans(result) for name, result in results.items()}
@@ -286,9 +285,9 @@ def _left(at: Any, path: tuple[str, ...]) -> Any:
     return at | {path[0]: _left(at[path[0]], path[1:])}
 
 
-def _put(out: dict[str, Any], name: str, value: object) -> None:
+def _put(out: dict[str, Any], path: tuple[str, ...], value: object) -> None:
     """Put a kept field back where it stood."""
-    *folders, last = _path(out, name)
+    *folders, last = path
     at = out
     for key in folders:
         inner = at.get(key)

@@ -193,3 +193,11 @@ def test_words_under_a_user_key_that_are_no_names_are_not_hidden_elsewhere() -> 
         text = f"root and admin: {user}, the user said"
         (out,) = _masked(TEXT, {"user": user, "username": "admin", "text": text})
         assert out["masked"] == text
+
+
+def test_a_kept_field_goes_back_where_it_stood_and_a_session_keeps_its_own_token() -> None:
+    (out,) = _masked(RowForm(("text",), keep=("a.b",)), {"a.b": 1, "a": f"mail {MAIL}", "text": "x"})
+    assert out["a.b"] == 1
+    assert out["a"].startswith("mail <EMAIL_ADDRESS:")
+    (out,) = _masked(RowForm(("text",), keep=("session",)), {"session": "one", "session_id": "two", "text": "x"})
+    assert (out["session"], out["session_id"]) == ("one", PLAN.rekey("s", "two"))
