@@ -170,7 +170,7 @@ def _parquet_lines(path: Path) -> Iterator[bytes]:
 def _rows_at_once(metadata: pq.FileMetaData) -> int:
     """Rows that make about :data:`_BATCH_BYTES` together, by what the file says of its size."""
     n_bytes = sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups))
-    return max(1, min(_ROWS, _BATCH_BYTES * metadata.num_rows // max(n_bytes, 1)))
+    return int(max(1, min(_ROWS, _BATCH_BYTES * metadata.num_rows // max(n_bytes, 1))))
 
 
 def _line(row: dict[str, Any]) -> bytes:
