@@ -193,13 +193,18 @@ def kv_key(v: bytes, end: int, facts: Facts) -> list[Found] | None:
 
 def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | None:
     """(key, start, end, is_quoted) of the value, or nothing if key or syntax rule one out."""
+    place = _value_of(v, end)
+    return None if place is None or is_metadata(place[0], v[place[1] : place[2]], facts) else place
+
+
+def _value_of(v: bytes, end: int) -> tuple[str, int, int, bool] | None:
     sep = v[end - 1]
     if v[end - 2 : end - 1] in (b"!", b"<", b">", b"=", b"?") and not (sep == 0x3E and v[end - 2 : end - 1] == b"="):
         return None
     if sep == 0x3D and v[end : end + 1] in (b"=", b"~"):
         return None
     key = _key_before(v, end)
-    if key is None or is_metadata(key, facts):
+    if key is None:
         return None
     lead = _LEAD.match(v, end)
     assert lead is not None  # every part of the pattern is optional

@@ -92,7 +92,7 @@ def kv_named(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     key = name.group().decode()
     stop = max(0, end - 120) + name.end()
     found = _NAMED.match(v, stop)
-    if found is None or is_metadata(key, facts):
+    if found is None or is_metadata(key, found.group(2), facts):
         return None
     value = found.group(2).rstrip(b").:}]/")
     start = found.start(2)
