@@ -81,6 +81,7 @@ SPAN: dict[str, SpanValidator] = {
 
 HIT: dict[str, HitValidator] = {
     "aws_pair": secrets.aws_pair,
+    "beside_mask": secrets.beside_mask,
     "pem": secrets.pem,
     "url_userinfo": secrets.url_userinfo,
     "cookie": secrets.cookie,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from evalpipe.masking.validators.base import Facts, Found, text
+from evalpipe.masking.validators.base import TOKEN_FORM, Facts, Found, text
 from evalpipe.masking.validators.values import (
     DIGIT,
     FILE,
@@ -27,7 +27,7 @@ from evalpipe.masking.validators.values import (
 _KEY_CHARS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-" + bytes(range(0x80, 0x100))
 _AFTER_KEY = b" \t\\\"'`]"
 _LEAD = re.compile(rb"[=:>~]{0,2}[ \t]{0,16}(?:[rbfuRBFU]{1,2}(?=[\"']))?([\\\"'`]{0,6})")
-_BARE = re.compile(rb"[^\s\"'`,;&<>()\[\]{}|\\]{1,400}")
+_BARE = re.compile(rb"(?:[^\s\x1b\"'`,;&<>()\[\]{}|\\]|" + TOKEN_FORM + rb"){1,400}")
 #: What may stand behind ``&`` or ``;``, and that it is an entity or the next pair rather than more of the value.
 _MORE = re.compile(rb"[&;]([^\s\"'`,;&<>()\[\]{}|\\=]{1,400})")
 #: A value that a shell makes up: $(echo x), `printf x`.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from evalpipe.masking.validators.base import Facts, is_repetitive, text
+from evalpipe.masking.validators.base import Facts, is_repetitive, text, without_tokens
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _NOT_A_VALUE = re.compile(
@@ -119,7 +119,12 @@ def is_metadata(key: str, value: bytes, facts: Facts) -> bool:
 
 
 def is_placeholder(value: bytes, facts: Facts) -> bool:
-    """Whether a value stands for another one that is filled in elsewhere."""
+    """Whether a value stands for another one that is filled in elsewhere, or for one that is masked."""
+    if b"<" in value:
+        # A token in the middle of a password makes no placeholder of it.
+        rest = without_tokens(value, facts)
+        if rest != value:
+            return not rest or is_placeholder(rest, facts)
     # A bang, a dollar or a hash may also begin a real password: then no name follows it.
     is_odd = value[:1] in b"$!#@%*" and len(value) >= 8 and DIGIT.search(value) and not _VARIABLE.match(value)
     if not is_odd and (_NOT_A_VALUE.match(value) or _INSIDE_PLACEHOLDER.search(value)):
