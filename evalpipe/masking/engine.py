@@ -89,6 +89,8 @@ class Engine:
         masked = {(r.entity, r.subtype) for r in ruleset.rules if r.action == "mask"}
         self._token = tokens.pattern(self.pseudonymised, masked | {(WITHHELD, why) for why in tokens.WITHHELD_REASONS})
 
+        self._foreign_token = tokens.foreign(self.pseudonymised)
+
     def find(self, raw: bytes, epoch: str) -> list[Span] | None:
         """Everything to mask in one text.
 
@@ -144,8 +146,8 @@ class Engine:
     def _foreign(self, raw: bytes, epoch: str) -> list[Span]:
         return [
             Span(m.start(), m.end(), 0, FOREIGN + self.pseudonymised.index(m["entity"].decode()), m.group().decode())
-            for m in self._token.finditer(raw)
-            if m["epoch"] and m["epoch"] != epoch.encode()
+            for m in self._foreign_token.finditer(raw)
+            if (own := self._token.fullmatch(m.group())) is None or own["epoch"] != epoch.encode()
         ]
 
     def find_many(

@@ -62,8 +62,8 @@ TRICKS: tuple[bytes, ...] = (
     rb"\xef\xbd[\x81-\x9a]",
 )
 ANY_TRICK = re.compile(b"|".join(TRICKS))
-#: A pseudonym: entity, epoch of its key, letters.
-PSEUDONYM = rb"<[A-Z_]{3,30}:[a-p]{4}:[a-p]{20}>"
+#: A pseudonym: entity, epoch of its key, letters; also one that somebody wrote with letters of his own.
+PSEUDONYM = rb"<[A-Z_]{3,30}:[a-p]{4}:[a-z]{1,200}>"
 ANY_PSEUDONYM = re.compile(PSEUDONYM)
 
 

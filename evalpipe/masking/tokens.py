@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 #: Reasons for which a field is withheld whole.
-WITHHELD_REASONS = ("budget", "json", "size", "unstable")
+WITHHELD_REASONS = ("budget", "json", "leak", "size", "unstable")
 _WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")
 
 
@@ -32,6 +32,11 @@ def pattern(pseudonymised: Iterable[str], masked: Iterable[tuple[str, str]]) -> 
     ]
     keyed = "|".join(sorted(pseudonymised))
     return re.compile(f"<(?:(?P<entity>{keyed}):(?P<epoch>[a-p]{{4}}):[a-p]{{20}}|(?:{'|'.join(forms)}))>".encode())
+
+
+def foreign(pseudonymised: Iterable[str]) -> re.Pattern[bytes]:
+    """Whatever the leak check would take for a pseudonym: well formed or not, of any key."""
+    return re.compile(f"<(?P<entity>{'|'.join(sorted(pseudonymised))}):[a-p]{{4}}:[a-z]{{1,200}}>".encode())
 
 
 def outside(raw: bytes, start: int, end: int, tokens: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
