@@ -44,6 +44,9 @@ _OPENS = frozenset(
     {"write", "admin", "app", "account", "shared", "client", "server", "subscription", "search", "hmac", "cipher"}
     | {"aes", "fernet", "base", "secret", "license"}
 )
+#: The name of a secret rather than its value: my-k8s-secret-name-v2.
+_CHAIN = re.compile(rb"[a-z][a-z0-9]{0,11}(?:-[a-z0-9]{1,12}){1,8}")
+_NAMES = frozenset((b"secret", b"secrets", b"name", b"token", b"credentials", b"creds", b"config", b"key", b"keys"))
 #: What follows PASS where it is the verdict of a test: the test's name, or what was measured.
 _TESTED = re.compile(rb"(?:Test|Benchmark|Example|Fuzz)[A-Z0-9_]|tests?[_/]|[A-Za-z_][A-Za-z0-9_]*=-?[0-9]")
 _FLAG = re.compile(rb"(?:\A|[^A-Za-z0-9\-]|\\[nrt])-{1,2}[A-Za-z][A-Za-z0-9_\-]*[ \\\"']{1,4}\Z")
@@ -157,6 +160,8 @@ def _is_grant(value: bytes, words: list[str], cue: bytes) -> bool:
 
 
 def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> bool:
+    if not quoted and not is_environment(key) and _CHAIN.fullmatch(value) and not _NAMES.isdisjoint(value.split(b"-")):
+        return False
     has_digit, has_letter = bool(DIGIT.search(value)), bool(LETTER.search(value))
     names_secret = len(words) > 1 and words[-1] in ("key", "secret")
     strong = is_environment(key) or names_secret or words[-1:] in (["apikey"], ["clientsecret"])

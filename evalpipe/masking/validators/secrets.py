@@ -53,7 +53,8 @@ def token(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     """A vendor token: fillers (``xxxx``, ``your-key``) are kept, all else goes."""
     value = v[start:end]
     body = value[len(value) // 4 :]
-    if _FILLER.search(value) or is_repetitive(body):
+    # Published as an example: AKIAIOSFODNN7EXAMPLE.
+    if _FILLER.search(value) or is_repetitive(body) or value.endswith(b"EXAMPLE"):
         return None
     trimmed = value.rstrip(b".-")
     if len(body) >= 16 and not any(c in b"0123456789" for c in trimmed) and trimmed.lower() == trimmed:

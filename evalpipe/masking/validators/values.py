@@ -100,7 +100,7 @@ def is_metadata(key: str, value: bytes, facts: Facts) -> bool:
         facts: Word lists.
     """
     words = words_of(key)
-    if not words or words[-1].endswith("webtoken"):
+    if not words or words[-1].endswith("webtoken") or "".join(words[-3:]).endswith("publickeytoken"):
         return bool(words)
     prefixes = facts.words["metadata_prefixes"]
     cue = 2 if words[-1] in ("key", "id", "code") and len(words) > 1 else 1
