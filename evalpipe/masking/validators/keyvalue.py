@@ -113,6 +113,12 @@ def _is_password(value: bytes, key: str, v: bytes, end: int, facts: Facts, *, qu
         if b"." in value or _HANDED_ON.match(value):
             return False
         is_shell = is_environment(key) and v[end - 1 : end] == b"=" and v[end : end + 1] != b" "
+        # A line of a file of properties: spring.datasource.password=walnut.
+        at = end - 1 - len(key)
+        is_line = (
+            key.count(".") >= 2 and v[max(0, at - 1) : at] in (b"", b"\n") and v[end + len(value) :][:1] in (b"", b"\n")
+        )
+        is_shell = is_shell or (is_line and v[end - 1 : end] == b"=" and value.isalpha() and value.islower())
         return len(value) >= 4 and (has_digit or is_shell)
     return len(value) >= 5
 
