@@ -53,6 +53,7 @@ class Context:
         as_of: Day on which the run stands: it decides what is settled.
         engine: Where kernels run.
         tombstones: Whom this home has erased.
+        is_looking: Nothing is written, and what is damaged is passed over where it can be named instead.
     """
 
     settings: Settings
@@ -61,6 +62,7 @@ class Context:
     as_of: date
     engine: LocalEngine
     tombstones: Tombstones = field(default_factory=Tombstones)
+    is_looking: bool = False
 
     @cached_property
     def lake(self) -> Lake:
@@ -123,7 +125,7 @@ class Context:
         """What ledgers, tiers and retention say of a day. A home without them has no such inputs."""
         if step == "masked":
             # What is carried on of a sealed day is in no slice before it.
-            item = self._landed(day)
+            item = self.landed(day)
             sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
             told = {} if self.consent.is_empty() else self._consent_told(day)
             return {**sealed, **told, **self.tier_inputs(day)}
@@ -136,7 +138,7 @@ class Context:
     @cached_property
     def demoted(self) -> frozenset[tuple[str, str]]:
         """Signals that reviews have taken out of outcomes, as (signal, language)."""
-        return reviews.demoted(self.lake)
+        return reviews.demoted(self.lake, past_damage=self.is_looking)
 
     def demoted_on(self, day: date) -> frozenset[tuple[str, str]]:
         """Those of them that a day's sessions could have had, by their languages."""
@@ -190,7 +192,7 @@ class Context:
         """Inputs by content of a raw slice: a plan asks for every day several times."""
         return {}
 
-    def _landed(self, day: date) -> DayInput | None:
+    def landed(self, day: date) -> DayInput | None:
         """What was landed for a day. A plan asks for every day several times, so the index is looked at once."""
         state = self.landing.state()
         if self._inputs_known.get("state") != state:
@@ -273,10 +275,10 @@ class Context:
         day, what = manifest.key.day, self.lake.damage(manifest)
         if what is not None:
             return None if manifest.key.step == "raw" and rescan.is_sealed(self, day) else what
-        if manifest.key.step != "masked" or self.consent.is_empty():
+        if manifest.key.step != "masked":
             return None
         # The raw sessions that would tell whom a withdrawal concerns are gone on such a day.
-        is_sealed = seal.is_sealed("masked", self._landed(day))
+        is_sealed = seal.is_sealed("masked", self.landed(day))
         return "consent was withdrawn" if is_sealed and not withdrawn_later(self, day).is_empty() else None
 
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:
@@ -336,6 +338,7 @@ def open_context(
     engine: LocalEngine | None = None,
     environ: Mapping[str, str] | None = None,
     alone: bool = False,
+    looking: bool = False,
 ) -> Iterator[Context]:
     """Open a home: make it if new, load criteria and key, start the engine.
 
@@ -349,6 +352,7 @@ def open_context(
         environ: Environment that may give the keys; the process's own by default.
         alone: Wait until nobody else has the home open, and keep others out. A process that has it open
             already would wait for itself.
+        looking: Write nothing: a home that cannot be written, or is damaged in part, can be looked at.
 
     Yields:
         The open context.
@@ -362,12 +366,13 @@ def open_context(
     environ = os.environ if environ is None else environ
     loaded = load_criteria(settings.criteria)
     with (
-        locked(settings.home / "home.lock", shared=not alone),
-        epochs.held(settings),
+        locked(settings.home / "home.lock", shared=not alone, looking=looking),
+        epochs.held(settings, looking=looking),
         nullcontext(engine) if engine else LocalEngine(settings.workers) as running,
     ):
         key = epochs.key_of(settings, environ)
         erased = masking.tombstones.load(settings.tombstones, settings.tombstone_key_file, key, environ)
-        context = Context(settings, loaded, key, as_of or yesterday(), running, erased)
-        context.lake.prepare()
+        context = Context(settings, loaded, key, as_of or yesterday(), running, erased, looking)
+        if not looking:
+            context.lake.prepare()
         yield context

@@ -191,7 +191,12 @@ def _blank_snippets(context: Context) -> None:
             if "snippet" not in rows.columns:
                 return rows
             is_gone = pl.col("session_id").is_in(gone)
-            return rows.with_columns(snippet=pl.when(is_gone).then(pl.lit("")).otherwise("snippet"))
+            # What a correction names is text like its snippet; null says that it cannot be read.
+            named = [name for name in ("old_value", "new_value") if name in rows.columns]
+            return rows.with_columns(
+                pl.when(is_gone).then(pl.lit("")).otherwise("snippet").alias("snippet"),
+                *(pl.when(~is_gone).then(name).alias(name) for name in named),
+            )
 
         return change
 

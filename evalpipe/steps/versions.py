@@ -21,9 +21,9 @@ from evalpipe.store.manifest import digest_of
 LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
-    "signals": "6",
-    "outcomes": "7",
-    "analysis": "10",
+    "signals": "7",
+    "outcomes": "8",
+    "analysis": "15",
     "scorecard": "1",
 }
 

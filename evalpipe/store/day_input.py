@@ -14,6 +14,7 @@ from typing import Any
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.parts import Joined
 from evalpipe.store.trials import Told
+from evalpipe.store.withdrawn import Withdrawn
 
 #: A copy in a part: session and number.
 Pick = tuple[str, int]
@@ -34,6 +35,7 @@ class DayInput:
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
         joined: Sessions of this day that are made of copies in several places, also on other days.
+        withdrawn: Sessions of the day that a copy, also one elsewhere, says are withdrawn.
         raw_gone: Parts that have expired: what was made of them lives in the later layers only.
         text_gone: Parts of which the masked text has expired too.
     """
@@ -46,6 +48,7 @@ class DayInput:
     copies: tuple[CopyRow, ...] = ()
     joined: tuple[Joined, ...] = ()
     told: tuple[Told, ...] = ()
+    withdrawn: tuple[Withdrawn, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
@@ -90,5 +93,6 @@ class DayInput:
             for item in self.joined
         ]
         rest += [["told", *astuple(one)] for one in self.told]
+        rest += [["withdrawn", one.session_id] for one in self.withdrawn]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])

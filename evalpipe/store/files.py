@@ -6,6 +6,7 @@ belong here: what lies in the files.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -20,22 +21,47 @@ _MINE: dict[tuple[int, Path], tuple[Path, int]] = {}
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+def locked(path: Path, *, shared: bool = False, looking: bool = False) -> Iterator[None]:
     """Hold the lock file at ``path``, made if absent, waiting for whoever holds it.
 
     Args:
         path: Lock file.
         shared: Let others hold it too who ask so; whoever asks alone waits for all of them.
+        looking: Only read: where nothing can be written, hold the file that is there, or nothing.
 
     The kernel drops the lock when the process dies, however it dies. It is not re-entrant.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = lock_handle(path, looking=looking)
+    if handle is None:
+        yield
+        return
     try:
         fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
+
+
+def lock_handle(path: Path, *, looking: bool) -> int | None:
+    """Open a lock file, made if absent.
+
+    Args:
+        path: Lock file.
+        looking: Where nothing can be written, open the file that is there.
+
+    Returns:
+        The open file; null only when looking, where there is none: nobody writes there.
+    """
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if not looking or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
 def sync(path: Path) -> None:

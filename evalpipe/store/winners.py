@@ -29,6 +29,7 @@ from evalpipe.store.identity import same_sessions
 from evalpipe.store.parts import PLACE, Joined, Look, joined_sessions, part_rows, with_wholes
 from evalpipe.store.traces import joined_traces, named_by_trace
 from evalpipe.store.trials import Told, told_outcomes
+from evalpipe.store.withdrawn import Withdrawn, withdrawn_sessions
 
 #: What decides which copy of a session wins, and which session is another one logged elsewhere.
 #: ``copy`` numbers the copies of a session in one part.
@@ -38,7 +39,7 @@ COPY_SCHEMA = pl.Schema({
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
     "extraction": pl.String(), "traces": pl.List(pl.String()), "span_bytes": pl.Int64(),
-    "trial_name": pl.String(),
+    "trial_name": pl.String(), "consent": pl.String(),
 })  # fmt: skip
 
 _TEXTS = {"file_id": pl.String(), "batch": pl.String()}
@@ -83,6 +84,9 @@ def choose(
     told_on: dict[date, list[Told]] = defaultdict(list)
     for one in outcomes:
         told_on[whole[one.session_id]].append(one)
+    gone_on: dict[date, list[Withdrawn]] = defaultdict(list)
+    for one_gone in withdrawn_sessions(ranked, lost):
+        gone_on[whole[one_gone.session_id]].append(one_gone)
     copied = _copies(ranked, best, lost, parts)
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
@@ -101,6 +105,7 @@ def choose(
             copied.get(day, ()),
             tuple(joined_on.get(day, ())),
             tuple(told_on.get(day, ())),
+            tuple(gone_on.get(day, ())),
             gone_by,
         )
         for day in sorted(by_day.keys() | joined_on.keys())
@@ -114,6 +119,7 @@ def _day_input(
     copies: tuple[CopyRow, ...],
     joined: tuple[Joined, ...],
     told: tuple[Told, ...],
+    withdrawn: tuple[Withdrawn, ...],
     gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
@@ -128,6 +134,7 @@ def _day_input(
         copies=copies,
         joined=joined,
         told=told,
+        withdrawn=withdrawn,
         raw_gone=frozenset(gone[RAW].intersection(parts)),
         text_gone=frozenset(gone[TEXT].intersection(parts)),
     )

@@ -59,11 +59,7 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 AT,
                 AT,
                 True,
-                None,
-                None,
-                None,
-                None,
-                None,
+                *[None] * 6,
             )
             for s, n, file in held
         ],
