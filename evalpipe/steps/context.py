@@ -32,6 +32,7 @@ from evalpipe.steps import epochs, ledger, rescan, reviews, seal
 from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.steps.versions import code_versions, mask_plan
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.edge import EdgeIdentity
 from evalpipe.store.files import locked
 from evalpipe.store.lake import Lake
@@ -39,7 +40,6 @@ from evalpipe.store.landing import Landing
 from evalpipe.store.manifest import Manifest
 from evalpipe.store.objects import ObjectMemory
 from evalpipe.store.plan import Plan, Versions, plan
-from evalpipe.store.winners import DayInput
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Context:
         """What ledgers, tiers and retention say of a day. A home without them has no such inputs."""
         if step == "masked":
             # What is carried on of a sealed day is in no slice before it.
-            item = self._landed(day)
+            item = self.landed(day)
             sealed = {"sealed": item.digest} if item is not None and item.raw_gone else {}
             told = {} if self.consent.is_empty() else self._consent_told(day)
             return {**sealed, **told, **self.tier_inputs(day)}
@@ -192,7 +192,7 @@ class Context:
         """Inputs by content of a raw slice: a plan asks for every day several times."""
         return {}
 
-    def _landed(self, day: date) -> DayInput | None:
+    def landed(self, day: date) -> DayInput | None:
         """What was landed for a day. A plan asks for every day several times, so the index is looked at once."""
         state = self.landing.state()
         if self._inputs_known.get("state") != state:
@@ -275,10 +275,10 @@ class Context:
         day, what = manifest.key.day, self.lake.damage(manifest)
         if what is not None:
             return None if manifest.key.step == "raw" and rescan.is_sealed(self, day) else what
-        if manifest.key.step != "masked" or self.consent.is_empty():
+        if manifest.key.step != "masked":
             return None
         # The raw sessions that would tell whom a withdrawal concerns are gone on such a day.
-        is_sealed = seal.is_sealed("masked", self._landed(day))
+        is_sealed = seal.is_sealed("masked", self.landed(day))
         return "consent was withdrawn" if is_sealed and not withdrawn_later(self, day).is_empty() else None
 
     def plan(self, inputs: Mapping[date, DayInput] | None = None) -> Plan:

@@ -32,9 +32,9 @@ from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.land import land
 from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.files import move_durably
 from evalpipe.store.manifest import Manifest
-from evalpipe.store.winners import DayInput
 
 
 @dataclass(slots=True)

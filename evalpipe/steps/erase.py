@@ -27,10 +27,10 @@ from evalpipe.steps.erase_scope import Erasure, pending, record_path, scope_of
 from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
 from evalpipe.steps.signals import make_outcomes, make_signals
+from evalpipe.store.entries import LandedFile
 from evalpipe.store.manifest import STEP_TABLES
 from evalpipe.store.objects import ObjectMemory
 from evalpipe.store.rewrite import private_write, rewrite_landing, rewrite_slice, sweep
-from evalpipe.store.winners import LandedFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.intake import Intake
 from evalpipe.steps.progress import sink
 from evalpipe.steps.slices import run_quietly
+from evalpipe.store.entries import LandedFile, LandedPart
 from evalpipe.store.landing import LANDED, StagedBatch, stage_chunk
 from evalpipe.store.manifest import digest_of
-from evalpipe.store.winners import LandedFile, LandedPart
 
 #: Landing more than this leaves workers a quarter of a gigabyte that later steps do not use.
 _RESTART_BYTES = 100_000_000

@@ -27,9 +27,9 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
 from evalpipe.steps.tighten import tighten
 from evalpipe.steps.withdrawal import withdraw, withdrawn_later
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.plan import SIGNALS_READ
-from evalpipe.store.winners import DayInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from evalpipe.store.manifest import Manifest, digest_of
 #: Tables that are made here.
 TABLES = tuple(table.full_name for table in (QUALITY, AGREEMENT, DRIFT))
 #: Raise it when the same lake would give other tables.
-VERSION = "2"
+VERSION = "3"
 #: Model of sessions whose log names none.
 NO_MODEL = "(none)"
 _SESSIONS = pl.Schema({
@@ -63,7 +63,9 @@ def make(context: Context) -> dict[str, Path]:
     found = {
         QUALITY.full_name: _quality(context, opinions, rows),
         AGREEMENT.full_name: review.agreement(opinions),
-        DRIFT.full_name: review.drift(sessions, rows.filter(pl.col("lang") != signals.ANY), review.limits()),
+        DRIFT.full_name: review.drift(
+            sessions, rows.filter(pl.col("lang") != signals.ANY), opinions, review.limits(), signals.detector_version
+        ),
     }
     files = {name: kept.keep(lake, name, data) for name, data in found.items()}
     told = {"made_from": made_from, **{name: path.stem for name, path in files.items()}}
@@ -186,7 +188,9 @@ def alarms(tables: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
     unequal = single.filter("is_unequal")
     golden = single.filter(pl.col("golden_precision") < pl.col("threshold"))
     drift = tables[DRIFT.full_name]
-    drift = drift.filter(pl.col("period") == pl.col("period").max())
+    # Reviews speak of the weeks that they were drawn from, which need not be the newest.
+    is_reviewed = pl.col("measure").is_in(review.REVIEWED)
+    drift = drift.filter((pl.col("period") == pl.col("period").filter(~is_reviewed).max()) | is_reviewed)
     return {
         "demoted": [
             f"{row['signal']}@{row['lang']}: {row['n_reviewed']} reviewed, bound {row['precision_lo']:.2f} under "

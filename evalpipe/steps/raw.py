@@ -12,19 +12,20 @@ from pathlib import Path
 
 import polars as pl
 
-from evalpipe import sources
+from evalpipe import masking, sources
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import forget_raw
+from evalpipe.store.day_input import CopyRow, DayInput, Pick
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
 from evalpipe.store.parts import Joined, Place
 from evalpipe.store.trials import Told
-from evalpipe.store.winners import CopyRow, DayInput, Pick
 
 #: Sessions in parts that are made together, at most.
 _WHOLES = 50
@@ -61,6 +62,7 @@ class _Task:
     n_bytes: int
     joined: tuple[Joined, ...] = ()
     told: tuple[Told, ...] = ()
+    withdrawn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 sum(item.n_text_bytes[stem] for stem in group) + sum(one.n_bytes for one in joined),
                 joined,
                 item.told,
+                tuple(one.session_id for one in item.withdrawn),
             )
             for index, (group, joined) in enumerate(work)
         ]
@@ -145,6 +148,7 @@ def _by_task(copies: Sequence[CopyRow], work: Sequence[tuple[Joined, ...]]) -> l
 def _kernel(task: _Task) -> _Out:
     tables = {f"raw.{name}": _collect(task, name) for name in LANDED} | _wholes(task)
     tables["raw.sessions"] = _with_outcomes(task, tables["raw.sessions"])
+    tables |= _without_withdrawn(task, tables)
     copies = pl.DataFrame(list(task.copies), schema=polars_schema(TABLES["raw.copies"]), orient="row")
     tables["raw.copies"] = _counted(copies, task.joined, tables["raw.sessions"])
     # Sessions without steps still get a steps part: masking pairs the two by position.
@@ -194,6 +198,23 @@ def _with_outcomes(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
             pl.when(is_mute).then(f"{name}{_OTHERS}").otherwise(name).alias(name) for name in names
         )
     return rows.select(sessions.columns)
+
+
+def _without_withdrawn(task: _Task, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Sessions, steps and signals, where another copy of a session says that it is withdrawn."""
+    if not task.withdrawn:
+        return {}
+    is_gone = pl.col("session_id").is_in(task.withdrawn)
+    sessions, vectors = tables["raw.sessions"], tables["raw.vectors"]
+    # What says so itself was extracted from no text; what another copy takes back was.
+    late = sessions.filter(is_gone & (pl.col("consent").fill_null("") != CONSENT_WITHDRAWN))["session_id"]
+    return {
+        "raw.sessions": sessions.with_columns(
+            consent=pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
+        ),
+        "raw.steps": masking.without_text(tables["raw.steps"], pl.Series(task.withdrawn)),
+        "raw.vectors": vectors.filter(~pl.col("session_id").is_in(late.implode())),
+    }
 
 
 def _counted(copies: pl.DataFrame, joined: Sequence[Joined], sessions: pl.DataFrame) -> pl.DataFrame:

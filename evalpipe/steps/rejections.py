@@ -12,10 +12,10 @@ from datetime import date
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.files import write_atomically
 from evalpipe.store.lake import Lake
 from evalpipe.store.landing import Landing
-from evalpipe.store.winners import DayInput
 
 
 def record(lake: Lake, day: date, *, step: str, receipt: str, error: EvalpipeError) -> None:

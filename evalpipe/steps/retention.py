@@ -30,9 +30,9 @@ from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
 from evalpipe.steps.signals import make_outcomes, make_signals
 from evalpipe.store import expiry
+from evalpipe.store.entries import RAW, SNIPPETS, TEXT
 from evalpipe.store.landing import Landing
 from evalpipe.store.rewrite import private_write, rewrite_slice, sweep
-from evalpipe.store.winners import RAW, SNIPPETS, TEXT
 
 _ORDER = (RAW, TEXT, SNIPPETS)
 

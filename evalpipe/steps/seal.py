@@ -22,9 +22,9 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
-from evalpipe.store.winners import DayInput
 
 if TYPE_CHECKING:  # the context asks here what it may plan
     from evalpipe.steps.context import Context

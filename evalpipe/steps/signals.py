@@ -22,9 +22,9 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.tiers import opened
 from evalpipe.steps.withdrawal import drop_withdrawn
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
-from evalpipe.store.winners import DayInput
 
 #: Entry of a manifest's stats: what a change of the masking rules did to the counts of signals.
 MOVED = "moved_by_masking"

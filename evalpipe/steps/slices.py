@@ -21,10 +21,10 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.progress import sink
 from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.steps.withdrawal import must_follow
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.lake import stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import DAY_STEPS, expected_inputs, rejection_receipt, staleness
-from evalpipe.store.winners import DayInput
 
 _AFTER_MASKED = DAY_STEPS[DAY_STEPS.index("masked") + 1 :]
 

@@ -23,7 +23,7 @@ LOGIC: dict[str, str] = {
     "masked": "1",
     "signals": "7",
     "outcomes": "7",
-    "analysis": "10",
+    "analysis": "15",
     "scorecard": "1",
 }
 

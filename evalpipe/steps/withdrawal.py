@@ -10,7 +10,7 @@ added to such a day, and text is taken away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
 import polars as pl
@@ -18,6 +18,7 @@ import polars as pl
 from evalpipe import masking
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.expiry import known_tenants
 from evalpipe.store.files import locked
 from evalpipe.store.lake import stage_part
@@ -25,7 +26,7 @@ from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.parts import Joined
 from evalpipe.store.plan import SIGNALS_READ
 from evalpipe.store.rewrite import rewrite_part, rewrite_slice
-from evalpipe.store.winners import DayInput
+from evalpipe.store.withdrawn import Withdrawn
 
 #: Entry of a masked manifest's stats: sessions that were emptied after the slice was made.
 WITHHELD = "withheld_later"
@@ -49,21 +50,24 @@ def forget_raw(context: Context, days: Iterable[date], inputs: Mapping[date, Day
         days: Days of a run.
         inputs: Landing parts of every day.
     """
-    if (context.consent["status"] == CONSENT_WITHDRAWN).any():
-        for day in days:
-            item = inputs[day].live() if day in inputs else None
-            places = _places(day, item) if item is not None else []
-            of_place = {place: _forget_landed(context, *place) for place in places}
-            gone = [*of_place.values(), *_forget_parts(context, item.joined if item is not None else (), of_place)]
-            manifest = context.lookup("raw", day)
-            if manifest is None or context.lake.damage(manifest):
-                continue
-            people = context.lake.read("raw.sessions", [manifest], columns=_PLACE)
-            ids = pl.concat([masking.withdrawn(people, context.consent), *gone]).unique()
-            old = set(context.lake.paths_of(manifest))
-            if (new := rewrite_slice(context.lake, manifest, _silencing(ids))) is not None:
-                for path in old - set(context.lake.paths_of(new)):
-                    path.unlink(missing_ok=True)
+    is_told = (context.consent["status"] == CONSENT_WITHDRAWN).any()
+    for day in days:
+        item = inputs[day].live() if day in inputs else None
+        if not is_told and not (item is not None and item.withdrawn):
+            continue
+        places = _places(day, item) if is_told and item is not None else []
+        of_place = {place: _forget_landed(context, *place) for place in places}
+        gone = [*of_place.values(), *_forget_parts(context, item.joined if item is not None else (), of_place)]
+        gone += _forget_copies(context, item.withdrawn if item is not None else ())
+        manifest = context.lookup("raw", day)
+        if manifest is None or context.lake.damage(manifest):
+            continue
+        people = context.lake.read("raw.sessions", [manifest], columns=_PLACE)
+        ids = pl.concat([masking.withdrawn(people, context.consent), *gone]).unique()
+        old = set(context.lake.paths_of(manifest))
+        if (new := rewrite_slice(context.lake, manifest, _silencing(ids))) is not None:
+            for path in old - set(context.lake.paths_of(new)):
+                path.unlink(missing_ok=True)
 
 
 def _places(day: date, item: DayInput) -> list[tuple[date, str]]:
@@ -87,7 +91,7 @@ def _forget_parts(
 ) -> Iterator[pl.Series]:
     """Empty the other parts of sessions of which one part is withdrawn: those of a trace may name no user."""
     for one in joined:
-        is_gone = [landed_id in gone[place[:2]] for place, landed_id in one.picks]
+        is_gone = [place[:2] in gone and landed_id in gone[place[:2]] for place, landed_id in one.picks]
         if not any(is_gone):
             continue
         for ((day, stem, _), landed_id), is_empty in zip(one.picks, is_gone, strict=True):
@@ -95,6 +99,18 @@ def _forget_parts(
                 ids = pl.Series("session_id", [landed_id])
                 _empty(context, day, stem, ids)
                 yield ids
+
+
+def _forget_copies(context: Context, withdrawn: Sequence[Withdrawn]) -> list[pl.Series]:
+    """Empty every copy of sessions of which one says that it is withdrawn; the ids that count, and as landed."""
+    by_part: dict[tuple[date, str], set[str]] = {}
+    for one in withdrawn:
+        for day, stem, landed_id in one.places:
+            by_part.setdefault((day, stem), set()).add(landed_id)
+    series = [pl.Series("session_id", sorted(ids)) for ids in by_part.values()]
+    for (day, stem), ids in zip(by_part, series, strict=True):
+        _empty(context, day, stem, ids)
+    return [pl.Series("session_id", [one.session_id for one in withdrawn], dtype=pl.String), *series]
 
 
 def _empty(context: Context, day: date, stem: str, ids: pl.Series) -> None:
@@ -126,8 +142,10 @@ def withdrawn_later(context: Context, day: date) -> pl.Series:
     """
     none = pl.Series("session_id", [], dtype=pl.String)
     gone = context.consent.filter(pl.col("status") == CONSENT_WITHDRAWN)
+    item = context.landed(day)
+    by_log = sorted(context.mask_plan.rekey("s", one.session_id) for one in item.withdrawn) if item is not None else []
     manifest = context.lookup("masked", day)
-    if manifest is None or gone.is_empty() or context.lake.damage(manifest):
+    if manifest is None or (gone.is_empty() and not by_log) or context.lake.damage(manifest):
         return none
     sessions = context.lake.read("masked.sessions", [manifest], columns=_PLACE)
     kept = sessions.filter(pl.col("consent").fill_null("") != CONSENT_WITHDRAWN)
@@ -154,7 +172,7 @@ def withdrawn_later(context: Context, day: date) -> pl.Series:
             for source, tenant in sorted(sources, key=str)
         ),
     )
-    return kept.filter(is_user | is_source)["session_id"]
+    return kept.filter(is_user | is_source | pl.col("session_id").is_in(by_log))["session_id"]
 
 
 def withdraw(context: Context, days: Iterable[date]) -> dict[date, Manifest]:

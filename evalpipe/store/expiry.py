@@ -14,9 +14,9 @@ from datetime import date, timedelta
 import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.store.entries import RAW, Entry
 from evalpipe.store.files import locked, write_atomically
 from evalpipe.store.landing import LANDED, Landing
-from evalpipe.store.winners import RAW, Entry
 
 
 def due(landing: Landing, days: Mapping[str, int], today: date) -> dict[str, tuple[str, ...]]:

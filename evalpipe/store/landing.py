@@ -25,13 +25,15 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.edge import EdgeIdentity
+from evalpipe.store.entries import Entry, LandedFile, LandedPart, superseded
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL
 from evalpipe.store.manifest import LAYOUT
 from evalpipe.store.parts import FACTS, step_facts
 from evalpipe.store.traces import FACTS as SPAN_FACTS
-from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose, superseded
+from evalpipe.store.winners import COPY_SCHEMA, choose
 
 LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import polars as pl
 
+from evalpipe.store.entries import LandedFile, LandedPart
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL, Lake, stage_part
 from evalpipe.store.landing import LANDED, Landing, text_bytes
 from evalpipe.store.manifest import STEP_LAYERS, STEP_TABLES, Manifest, StagedPart
-from evalpipe.store.winners import LandedFile, LandedPart
 
 #: (table, rows) to the rows that stay; the same object where all do.
 Change = Callable[[str, pl.DataFrame], pl.DataFrame]

@@ -164,6 +164,12 @@ def test_reviews_correct_rates_of_the_versions_and_stop_no_decision(home: Path) 
         now = context.lake.read("analysis.corrected_rates", [made]).filter(signal="correction")
         assert now["method"].to_list() == ["ppi", "ppi"]
         assert now["n_reviewed"].sum() == 93
+        pairs, layers = (context.lake.read(f"analysis.{name}", [made]) for name in ("concordance", "layer_agreement"))
+        assert pairs["audit_order"].null_count() == 0, "reviewers are a second layer"
+        assert pairs.select("n_layers", "status").rows() == [(2, "ok")]
+        assert layers.filter(second_layer="tasks")["reasons"].to_list() == [["no_controlled_tasks"]]
+        before = context.lake.read("analysis.concordance", [old])
+        assert before.select("status", "sessions_difference").rows() == [("unavailable", None)]
         assert now["rate"].to_list() == pytest.approx(now["raw_rate"].to_list()), "no label contradicts the detector"
         assert now["reasons"].to_list() == [["few_errors_seen"]] * 2
         assert make_analysis(context, [AS_OF], "all").fresh.keys() == {AS_OF}
@@ -360,3 +366,30 @@ def test_items_of_who_was_erased_are_known_as_gone(home: Path) -> None:
         lost = set(reviews.read(context.lake, reviews.ITEMS).filter(item_id=items[0])["session_id"])
         reviews.take_away(context.lake, lambda _, rows: rows.filter(~pl.col("session_id").is_in(sorted(lost))))
         assert items[0] in reviews.gone(context.lake, items)
+
+
+def test_weights_are_proposed_from_labelled_sessions(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    with alone(home) as context:
+        made = list(context.lake.manifests("outcomes"))
+        sessions = context.lake.read("signals.session_outcomes", made, ["session_id"])["session_id"].to_list()
+    file = home.parent / "labels.csv"
+    rows = [f"{name},{n % 2}" for n, name in enumerate([*sessions, "s_elsewhere"])]
+    file.write_text("\n".join(["session_id,success", *rows]), "utf-8")
+    words = ["review", "weights", "--home", str(home), "--json"]
+    done = CliRunner().invoke(app, [*words, str(file)])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["status"], told["reason"], told["n_labels"], told["n_elsewhere"]) == (
+        "uncalibrated", "too_few_labels", len(sessions), 1,
+    )  # fmt: skip
+    by_name = {row["signal"]: row for row in told["weights"]}
+    assert by_name["confirm.explicit"]["n_sessions"] == 30
+    assert by_name["correction"]["n_sessions"] == 33
+    assert '"correction" = 0.8' in told["toml"]
+    shown = CliRunner().invoke(app, [*words[:-1], str(file)])
+    assert "fewer than 200 sessions are labelled" in shown.stdout
+    # No log here states success, and nobody labelled.
+    none = CliRunner().invoke(app, words)
+    assert none.exit_code == 2
+    assert "NO_RESULT" in none.output

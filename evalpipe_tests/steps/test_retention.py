@@ -240,6 +240,20 @@ def test_a_withdrawal_reaches_a_sealed_day_and_its_snippets(home: Path, tmp_path
         assert sessions.filter(pl.col("consent") == "withdrawn")["session_id"].to_list() == [token]
 
 
+def test_a_log_that_says_withdrawn_later_reaches_a_sealed_day(home: Path, tmp_path: Path) -> None:
+    expire(home)
+    header = log("o-1", "user-1", NEXT + timedelta(days=9), SAID, consent="withdrawn", tenant="tenant-q9")[:1]
+    with alone(home) as context:
+        land(context, [write(tmp_path / "late" / "a.jsonl", *header)])
+        assert NEXT in context.plan().stale
+        make(context)
+        assert not context.plan().stale
+        token = context.mask_plan.rekey("s", "evalpipe_jsonl:o-1")
+        assert not rows(context, "signals.semantic")["session_id"].is_in([token]).any()
+        sessions = rows(context, "masked.sessions")
+        assert sessions.filter(pl.col("consent") == "withdrawn")["session_id"].to_list() == [token]
+
+
 @pytest.mark.parametrize("at", ["expire", "sweep", "make_masked"])
 def test_an_expiry_that_was_killed_is_gone_on_with(home: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     def dying(*_: Any) -> None:

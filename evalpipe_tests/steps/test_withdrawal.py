@@ -173,3 +173,46 @@ def test_a_log_that_says_withdrawn_itself_lands_without_text(tmp_path: Path) -> 
         steps = rows(context, "raw.steps")
         assert set(steps.filter(pl.col("session_id") == "evalpipe_jsonl:a")["text"]) == {None}
         assert None not in set(steps.filter(pl.col("session_id") == "evalpipe_jsonl:b")["text"])
+
+
+UUID = "3f0c5a1e-94b7-4d26-8a0b-6c1de27f9a35"
+
+
+def _header(session_id: str, day: date = DAY) -> dict[str, Any]:
+    return session(session_id, day, consent="withdrawn")[0]
+
+
+def _claude(session_id: str) -> list[dict[str, Any]]:
+    """A session as Claude Code logs it."""
+    base = {"sessionId": session_id, "version": "2.0.1", "cwd": "/srv/app", "isSidechain": False, "parentUuid": None}
+    said = {"role": "user", "content": "Please fix the quokkaberry"}
+    answer = {"role": "assistant", "id": "msg_1", "model": "m-1", "content": [{"type": "text", "text": "Done."}]}
+    return [
+        base | {"type": "user", "uuid": "u1", "timestamp": f"{DAY}T10:00:00Z", "message": said},
+        base | {"type": "assistant", "uuid": "u2", "timestamp": f"{DAY}T10:00:05Z", "message": answer},
+    ]
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+@pytest.mark.parametrize("kind", ["later header", "other source", "other source, later"])
+def test_a_withdrawal_in_a_copy_that_does_not_count_withdraws_the_session(
+    tmp_path: Path, kind: str, *, is_apart: bool
+) -> None:
+    log = write(tmp_path / "a.jsonl", *(session(UUID) if kind == "later header" else _claude(UUID)))
+    word = write(tmp_path / "b.jsonl", _header(UUID, DAY if kind == "other source" else NEXT))
+    with opened(tmp_path / "home") as context:
+        for files in [[log], [word]] if is_apart else [[log, word]]:
+            land(context, files)
+            make(context)
+        assert not context.plan().stale
+        counted = rows(context, "raw.sessions").filter(pl.col("n_turns") > 0)
+        assert counted["consent"].to_list() == ["withdrawn"]
+        for layer in ("raw", "masked"):
+            steps = rows(context, f"{layer}.steps")
+            assert steps.height == 2
+            assert set(steps["text"]) == {None}, layer
+        outcomes = context.lookup("outcomes", DAY)
+        assert outcomes is not None
+        assert context.lake.read("signals.session_outcomes", [outcomes]).is_empty()
+    left = places_of(tmp_path / "home", ["quokkaberry", "Please fix"])
+    assert not [place for found in left.values() for place in found if place.startswith("lake/raw/")], left

@@ -15,9 +15,10 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.sources.chunk import LOGGED
 from evalpipe.store import files as files_module
+from evalpipe.store.day_input import DayInput
+from evalpipe.store.entries import LandedFile, version_key
 from evalpipe.store.landing import LANDED_ONLY, Landing, StagedBatch, group_stems, stage_chunk
 from evalpipe.store.manifest import LAYOUT, digest_of
-from evalpipe.store.winners import DayInput, LandedFile, version_key
 
 DAY = date(2026, 1, 5)
 NEXT = date(2026, 1, 6)

@@ -10,8 +10,10 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalpipe.store.day_input import DayInput
+from evalpipe.store.entries import Entry, LandedFile, LandedPart
 from evalpipe.store.manifest import digest_of
-from evalpipe.store.winners import COPY_SCHEMA, DayInput, Entry, LandedFile, LandedPart, choose
+from evalpipe.store.winners import COPY_SCHEMA, choose
 
 DAY = date(2026, 1, 5)
 AT = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -57,11 +59,7 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 AT,
                 AT,
                 True,
-                None,
-                None,
-                None,
-                None,
-                None,
+                *[None] * 6,
             )
             for s, n, file in held
         ],

@@ -22,8 +22,8 @@ from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
 from evalpipe.steps.signals import make_outcomes, make_signals
 from evalpipe.steps.slices import StepResult
+from evalpipe.store.day_input import DayInput
 from evalpipe.store.manifest import STEP_TABLES
-from evalpipe.store.winners import DayInput
 
 Make = Callable[[Context, list[date], Mapping[date, DayInput]], StepResult]
 
