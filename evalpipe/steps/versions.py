@@ -22,7 +22,7 @@ LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "1",
     "signals": "7",
-    "outcomes": "7",
+    "outcomes": "8",
     "analysis": "15",
     "scorecard": "1",
 }

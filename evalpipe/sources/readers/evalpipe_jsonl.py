@@ -11,6 +11,7 @@ from typing import Any
 
 from evalpipe.contracts.tables.raw import (
     APPROVAL,
+    CONSENT_WITHDRAWN,
     END_STATUS_LOGGED,
     FEEDBACK,
     RATING,
@@ -52,6 +53,7 @@ from evalpipe.sources.session import (
 from evalpipe.sources.times import normal_time
 
 SOURCE = "evalpipe_jsonl"
+UNKNOWN = "unknown"
 MARKER = "evalpipe"
 
 _ORIGIN_OF_KIND = {
@@ -63,11 +65,11 @@ _CALL_FIELDS = frozenset({
     "name", "arguments", "output", "exit_code", "is_error", "started_at", "ended_at", "first_token_ms",
 })  # fmt: skip
 _NO_TOKENS = (None,) * 6
-OpenCalls = dict[tuple[str, str], Row]
+OpenCalls = dict[str, dict[str, Row]]
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT_FIELDS = (
     "agent_release", "model", "user_id", "tenant", "workspace", "scenario", "task_id", "harness",
-    "prompt_version", "retrieval_version", "consent",
+    "prompt_version", "retrieval_version",
 )  # fmt: skip
 
 
@@ -79,7 +81,7 @@ class EvalpipeParser(Parser):
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
         #: Calls whose result is yet to come, by session and step.
-        self.open_calls: dict[tuple[str, str], Row] = {}
+        self.open_calls: OpenCalls = {}
 
     def feed(self, record: Record) -> str:
         """Take one record. Written for speed: this runs for every line of every log."""
@@ -92,44 +94,63 @@ class EvalpipeParser(Parser):
         if session is None or session_id != self._current_id:
             if type(session_id) is not str or not session_id:
                 return NO_SESSION_ID
-            session = self.sessions.get(session_id) or Session(SOURCE, session_id, "unknown")
+            session = self.sessions.get(session_id) or Session(SOURCE, session_id, UNKNOWN)
         status = handler(record, session, self.open_calls)
-        if status is KEPT:
+        # What a header says that is wrong in one field holds all the same, a withdrawal above all.
+        if status is KEPT or handler is _session:
             if session is not self.current:
                 self.sessions[session_id] = session
                 self.current, self._current_id = session, session_id
-            session.n_records += 1
+            session.n_records += status is KEPT
         return status
 
     def finish(self, session: Session) -> None:
         """Mark the calls for which no result came."""
-        key = session.session_id.partition(":")[2]
-        for session_id, step_id in [place for place in self.open_calls if place[0] == key]:
-            self.open_calls.pop((session_id, step_id))[ERROR] = "no_result"
+        for row in self.open_calls.pop(session.session_id.partition(":")[2], {}).values():
+            row[ERROR] = "no_result"
 
 
 def _session(record: Record, session: Session, _: OpenCalls) -> str:
+    """What is stated of the session, whatever it holds beside: a field that cannot be read is the fault of
+    its record (``BAD_FIELD``) and not of the others. A second header adds to the first."""
+    status = _consent(record.get("consent"), session)
+    for name in _TEXT_FIELDS:
+        value = record.get(name)
+        if type(value) is int:
+            value = str(value)  # ids are numbers in many databases
+        if type(value) is str:
+            setattr(session, name, value)
+        elif value is not None:
+            status = BAD_FIELD
     agent, started = record.get("agent"), record.get("started_at")
-    at = normal_time(started)
-    if type(agent) is not str or not agent or (started is not None and at is None):
-        return BAD_FIELD
-    texts = {name: record.get(name) for name in _TEXT_FIELDS}
-    if any(value is not None and type(value) is not str for value in texts.values()):
-        return BAD_FIELD
-    for name, value in texts.items():
-        setattr(session, name, value)
-    session.agent = agent
-    session.trial = small_count(record.get("trial"))
-    parent = text_or_none(record.get("parent_session_id"))
-    session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
+    if type(agent) is str and agent:
+        session.agent = agent
+    elif agent is not None or session.agent == UNKNOWN:
+        status = BAD_FIELD
+    if (trial := small_count(record.get("trial"))) is not None:
+        session.trial = trial
+    if parent := text_or_none(record.get("parent_session_id")):
+        session.parent_session_id = f"{SOURCE}:{parent}"
     tools = record.get("tools")
     if type(tools) is list:
         session.tools = sorted({tool for tool in tools if type(tool) is str})
     _assignment(record.get("assignment"), session)
+    at = normal_time(started)
     if at is not None:
-        session.first_at = at
+        session.first_at = min(session.first_at or at, at)
         session.greatest_at = max(session.greatest_at, at)
-    return KEPT
+    elif started is not None:
+        status = BAD_FIELD
+    return status
+
+
+def _consent(value: object, session: Session) -> str:
+    """A withdrawal stays, whatever is said later; what cannot be read allows nothing."""
+    if value is None or session.consent == CONSENT_WITHDRAWN:
+        return KEPT
+    is_read = type(value) is str
+    session.consent = value if is_read else CONSENT_WITHDRAWN  # type: ignore[assignment]
+    return KEPT if is_read else BAD_FIELD
 
 
 def _assignment(value: object, session: Session) -> None:
@@ -137,7 +158,7 @@ def _assignment(value: object, session: Session) -> None:
         return
     session.assignment_policy = text_or_none(value.get("policy"))
     unit = value.get("unit")
-    session.assignment_unit = unit if unit in ("session", "user") else None
+    session.assignment_unit = unit if type(unit) is str and unit in ("session", "user") else None
     probability = number_or_none(value.get("probability"))
     session.assignment_probability = probability if probability is not None and 0 <= probability <= 1 else None
     session.routing_epoch = text_or_none(value.get("epoch"))
@@ -168,7 +189,7 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
     if kind == "tool" or not _CALL_FIELDS.isdisjoint(record):
         _call(record, row, at)
         if get("is_open") is True and error is None:
-            open_calls[record["session_id"], row[STEP_ID]] = row
+            open_calls.setdefault(record["session_id"], {})[row[STEP_ID]] = row
             row[END] = None
         at = row[END] or row[START]
         if row[START] is not None:
@@ -202,10 +223,11 @@ def _call(record: Record, row: Row, at: str | None) -> None:
 def _result(record: Record, session: Session, open_calls: OpenCalls) -> str:
     """The result of a call that was logged when it began."""
     step_id, error, text = record.get("step_id"), record.get("error"), record.get("text")
-    row = open_calls.get((record["session_id"], step_id)) if type(step_id) is str else None
+    calls = open_calls.get(record["session_id"], {})
+    row = calls.get(step_id) if type(step_id) is str else None
     if row is None or (error is not None and error not in STEP_ERRORS) or (text is not None and type(text) is not str):
         return BAD_FIELD
-    del open_calls[record["session_id"], row[STEP_ID]]
+    del calls[row[STEP_ID]]
     row[OUTPUT] = json_text(record.get("output"))
     row[EXIT_CODE] = exit_code(record.get("exit_code"))
     flag = record.get("is_error")
@@ -257,10 +279,10 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="6",
+    version="7",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
     parser=EvalpipeParser,
-    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*)"'),
+    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"'),
 )
