@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from evalpipe.analysis.corrected import sessions_of, units_of
+from evalpipe.analysis.labels import TASK
 from evalpipe.analysis.outcomes import read_pair
 from evalpipe.analysis.population import Bools, Floats, Population, mergeable_parents
 from evalpipe.analysis.stamp import Stamp
@@ -152,10 +153,7 @@ def _tasks(population: Population, use: Bools, criteria: Criteria, stamp: Stamp)
         if found is None or not (found.n_sessions > 0).any():
             return Told(None, "no_controlled_tasks")
         return _compared(found, OBJECTIVE)
-    # Domains of one benchmark number their tasks from the beginning each.
-    task = population.sessions.select(pl.struct("source", "scenario", "task_id").rank("dense").alias("t"))[
-        "t"
-    ].to_numpy()
+    task = population.sessions.select(pl.struct(TASK).rank("dense").alias("t"))["t"].to_numpy()
     task, version = task[named].astype(np.int64) - 1, population.version[named].astype(np.int64)
     inside, chosen = _common(task, version, len(population.versions), criteria.estimand.min_sessions_per_version)
     if not inside.any():

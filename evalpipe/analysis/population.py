@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evalpipe.analysis.labels import version_labels
+from evalpipe.analysis.labels import TASK, version_labels
 from evalpipe.analysis.sampling import NO_VALUE, inside_population, sampling_weights
 from evalpipe.criteria.model import Sampling
 from evalpipe.inference import Sample
@@ -211,7 +211,8 @@ def stratum_label(sessions: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
 
 
 def _cluster_key(sessions: pl.DataFrame) -> pl.Series:
-    task = pl.concat_str([pl.lit("task "), pl.col("source"), pl.lit(" "), pl.col("task_id")])
+    *domain, name = (pl.col(column) for column in TASK)
+    task = pl.concat_str([pl.lit("task"), *(part.fill_null("") for part in domain), name], separator=" ")
     user = pl.concat_str([pl.lit("user "), pl.col("user_id")])
     session = pl.concat_str([pl.lit("session "), pl.col("session_id")])
     return sessions.select(pl.coalesce(user, task, session).alias("cluster"))["cluster"]

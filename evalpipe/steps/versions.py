@@ -23,7 +23,7 @@ LOGIC: dict[str, str] = {
     "masked": "2",
     "signals": "7",
     "outcomes": "8",
-    "analysis": "15",
+    "analysis": "16",
     "scorecard": "1",
 }
 
