@@ -209,7 +209,8 @@ def _take(
             continue
         dates = session.dates(ledger.options.undated_day)
         code = ledger.options.out_of_range(dates[0].date()) if dates[2] else ""
-        if ledger.options.is_erased(session.user_id, session.tenant, reader.name, session.session_id):
+        who = (session.user_id, session.tenant, reader.name, session.session_id, session.parent_session_id)
+        if ledger.options.is_erased(*who):
             # The file's own row stands where it would have stood.
             ledger.first_day = ledger.first_day or (None if code else dates[0].date())
             ledger.n_erased += 1

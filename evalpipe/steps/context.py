@@ -371,7 +371,8 @@ def open_context(
         nullcontext(engine) if engine else LocalEngine(settings.workers) as running,
     ):
         key = epochs.key_of(settings, environ)
-        erased = masking.tombstones.load(settings.tombstones, settings.tombstone_key_file, key, environ)
+        stones = (settings.tombstones, settings.erasure_record)
+        erased = masking.tombstones.load(stones, settings.tombstone_key_file, key, environ)
         context = Context(settings, loaded, key, as_of or yesterday(), running, erased, looking)
         if not looking:
             context.lake.prepare()

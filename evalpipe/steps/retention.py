@@ -105,7 +105,8 @@ def is_due(settings: Settings, on: date | None = None) -> bool:
         on: UTC day; today by default.
     """
     landing = Landing(settings.landing, settings.lake / "raw" / "_staging")
-    return _record(settings).exists() or bool(expiry.due(landing, periods(settings), on or today()))
+    is_begun = _record(settings).exists() or expiry.is_left_behind(landing)
+    return is_begun or bool(expiry.due(landing, periods(settings), on or today()))
 
 
 def enforce(settings: Settings, on: date | None = None) -> RetentionResult | None:
