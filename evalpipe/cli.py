@@ -426,6 +426,23 @@ def criteria_bridge(
         bridge.bridge(_existing(home, new), old, as_json=as_json)
 
 
+@criteria_app.command("freeze")
+def criteria_freeze(
+    version: Annotated[str, typer.Argument(help="Name of the weights, such as 2026-q1.")],
+    days: Annotated[str | None, typer.Option("--days", help="Baseline A..B [all days with sessions].")] = None,
+    home: Home = None,
+    criteria: Criteria = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """The mix of work of a baseline, as weights for a criteria file (population fixed:VERSION)."""
+    from evalpipe.console import freeze
+
+    with handled(as_json=as_json, debug=debug):
+        span = arguments.days(days) if days else None
+        freeze.freeze(_existing(home, criteria), arguments.plain_name(version), span, as_json=as_json)
+
+
 # ---- helpers
 
 

@@ -108,6 +108,11 @@ class Settings:
         return self.home / "tombstones.json"
 
     @property
+    def erasure_record(self) -> Path:
+        """What an erasure that was begun takes away; it is there until all of it is gone."""
+        return self.lake / "raw" / "_erasure.json"
+
+    @property
     def tombstone_key_file(self) -> Path:
         """The key of those tags, unless the environment gives it."""
         return self.home / "tombstone.key"

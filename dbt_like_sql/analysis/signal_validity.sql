@@ -36,7 +36,8 @@ WITH judged AS (
     o.n_human_turns > 0 AS is_spoken,
     o.n_tool_calls > 0 AS is_called,
     CASE WHEN o.task_id IS NOT NULL THEN 'task' WHEN o.user_id IS NOT NULL THEN 'user' ELSE 'session' END AS cluster_kind,
-    coalesce(o.task_id, o.user_id) AS cluster_id
+    -- The domains of one benchmark count their tasks from the beginning each.
+    CASE WHEN o.task_id IS NOT NULL THEN concat_ws('/', o.scenario, o.task_id) ELSE o.user_id END AS cluster_id
   FROM signals.session_outcomes AS o
   INNER JOIN signals.session_features AS f
     ON f.session_id = o.session_id

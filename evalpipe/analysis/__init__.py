@@ -7,6 +7,7 @@ Start at :func:`score`. Everything that this package returns is a frame of a con
 from evalpipe.analysis.ablation import ablation
 from evalpipe.analysis.bridge import bridged
 from evalpipe.analysis.coherence import Coherence, coherence
+from evalpipe.analysis.concordance import concordance
 from evalpipe.analysis.corrected import corrected
 from evalpipe.analysis.corrections import corrections
 from evalpipe.analysis.gates import DECIDED, decide_gates
@@ -16,6 +17,7 @@ from evalpipe.analysis.recovery import recovery_curves
 from evalpipe.analysis.score import score
 from evalpipe.analysis.scorecard import require_versions, scorecard
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import frozen_weights
 from evalpipe.analysis.windows import window_bounds
 
 __all__ = [
@@ -25,9 +27,11 @@ __all__ = [
     "ablation",
     "bridged",
     "coherence",
+    "concordance",
     "corrected",
     "corrections",
     "decide_gates",
+    "frozen_weights",
     "recovery_curves",
     "require_one_measurement",
     "require_versions",

@@ -17,6 +17,7 @@ from evalpipe.analysis.design import Examined, examine
 from evalpipe.analysis.ledger import ledger_checks
 from evalpipe.analysis.population import Population, encode, mergeable_parents
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import with_population
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import ABLATION
 from evalpipe.criteria.model import Criteria
@@ -55,7 +56,7 @@ def ablation(
     """
     inside = outcomes.filter(stamp.settled)
     inside = inside.join(scores, on="session_id", how="inner", maintain_order="left")
-    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, (), criteria.estimand.sampling)
     if not population.n:
         return render.empty(ABLATION)
     assigned = ledger_checks(inside, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
@@ -75,7 +76,6 @@ def _compared(population: Population, mask: str, criteria: Criteria, design: str
     options = Options(
         # Shifts against one version would leave that one out of the order.
         reference="uniform" if estimand.reference.startswith("model:") else estimand.reference,
-        population=estimand.population,
         design=design,
         alpha=estimand.alpha,
         min_users_per_cell=estimand.min_users_per_cell,
@@ -83,7 +83,7 @@ def _compared(population: Population, mask: str, criteria: Criteria, design: str
         min_support_share=estimand.min_support_share,
         parents=mergeable_parents(population, estimand.min_sessions_per_version),
     )
-    return net_shift(sample, options)
+    return net_shift(sample, with_population(options, population, estimand))
 
 
 def _rows(

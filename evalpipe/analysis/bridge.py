@@ -17,9 +17,11 @@ from evalpipe.analysis.evidence.headline import stamped
 from evalpipe.analysis.outcomes import check_outcomes, read_pair
 from evalpipe.analysis.population import Population, encode, mergeable_parents
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import with_population
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.contracts.tables.evidence import BRIDGES
-from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.model import Criteria, EstimandCriteria
+from evalpipe.criteria.populations import is_weighted
 from evalpipe.inference import Options, Sample
 from evalpipe.inference.bridge import bridge
 
@@ -60,12 +62,14 @@ def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp
     # Who served whom is no matter of measurement: both are read as the newer one says.
     same = ("agent", "agent_release", "model", "n_models", "user_id", "task_id", "source")
     old = old.drop(same).join(new.select("session_id", *same), on="session_id", how="inner")
-    after = encode(new, criteria.outcomes.compare_by, estimand.strata, ())
+    after = encode(new, criteria.outcomes.compare_by, estimand.strata, (), estimand.sampling)
+    # How a session was drawn is none either: its weight is that of the kind that it has now.
+    old = old.join(after.sessions.select("session_id"), on="session_id", how="semi")
     before = encode(old.select(new.columns), criteria.outcomes.compare_by, estimand.strata, ())
+    before = replace(before, weight=after.weight)
     if not after.n:
         return
     options = Options(
-        population=estimand.population if estimand.population != "own_share" else "traffic",
         alpha=estimand.alpha,
         min_users_per_cell=estimand.min_users_per_cell,
         min_sessions_per_version=estimand.min_sessions_per_version,
@@ -73,7 +77,13 @@ def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp
         draws=estimand.simultaneous_draws,
         seed=stamp.seed(metric, "all", f"bridge {measurement}"),
     )
-    found = bridge(_sample(before, metric, options), _sample(after, metric, options), options)
+    if is_weighted(estimand.population):
+        # Weights are of strata as they are, so sparse ones are merged where they are known.
+        asked = [_weighted(options, one, estimand) for one in (before, after)]
+        found = bridge(_plain(before, metric), _plain(after, metric), asked[1], before=asked[0])
+    else:
+        options = replace(options, population=estimand.population if estimand.population != "own_share" else "traffic")
+        found = bridge(_sample(before, metric, options), _sample(after, metric, options), options)
     for k, version in enumerate(after.versions):
         has = bool(np.isfinite(found.shift[k]))
         yield {
@@ -98,10 +108,18 @@ def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp
         }
 
 
-def _sample(population: Population, metric: str, options: Options) -> Sample:
+def _plain(population: Population, metric: str) -> Sample:
     pair = read_pair(population.sessions, metric)
-    sample = population.sample(pair.y, pair.d, y_low=BY_NAME[metric].low)
-    return replace(sample, stratum=_merged(population, options))
+    return population.sample(pair.y, pair.d, y_low=BY_NAME[metric].low)
+
+
+def _sample(population: Population, metric: str, options: Options) -> Sample:
+    return replace(_plain(population, metric), stratum=_merged(population, options))
+
+
+def _weighted(options: Options, population: Population, estimand: EstimandCriteria) -> Options:
+    parents = mergeable_parents(population, options.min_sessions_per_version)
+    return with_population(replace(options, parents=parents), population, estimand)
 
 
 def _merged(population: Population, options: Options) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

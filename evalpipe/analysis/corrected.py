@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import polars as pl
 
-from evalpipe.analysis.evidence.headline import stamped
+from evalpipe.analysis.evidence.headline import stamped, unweighted
 from evalpipe.analysis.population import Population, encode
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts.tables.evidence import CORRECTED_RATES
 from evalpipe.criteria.model import Criteria
 from evalpipe.inference.labels.corrected import Fired, Labels, corrected_rates
+from evalpipe.inference.model import Floats
 
 #: Signals that fired, one row a session and signal.
 COUNTS = pl.Schema({"session_id": pl.String, "signal": pl.String, "unit": pl.String, "n": pl.Int64})
@@ -48,41 +49,26 @@ def corrected(
         One row a version and signal that fired, or that a reviewer saw; none without sessions.
     """
     inside = outcomes.filter(stamp.settled)
-    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
-    return stamped(CORRECTED_RATES, stamp, _rows(population, counts, reviewed, criteria.estimand.alpha))
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, (), criteria.estimand.sampling)
+    rows = _rows(population, counts, reviewed, criteria.estimand.alpha)
+    return stamped(CORRECTED_RATES, stamp, rows if population.weight is None else unweighted(rows))
 
 
 def _rows(
     population: Population, counts: pl.DataFrame, reviewed: pl.DataFrame, alpha: float
 ) -> Iterator[Mapping[str, object]]:
     k = len(population.versions)
-    codes = population.sessions.select(
-        "session_id",
-        version=pl.Series(population.version, dtype=pl.Int64),
-        user=pl.Series(population.cluster, dtype=pl.Int64),
-        # The first turn asks; what people say of an answer comes after it.
-        turn=(pl.col("n_human_turns") - 1).clip(0).cast(pl.Float64),
-        call=pl.col("n_tool_calls").cast(pl.Float64),
-    )
+    codes = sessions_of(population)
     counts = counts.join(codes.select("session_id"), on="session_id", how="semi")
     reviewed = reviewed.join(codes, on="session_id", how="inner", maintain_order="left")
     seen = reviewed.filter((pl.col("truth") > 0) | pl.col("is_emitted"))
     signals = pl.concat([counts.select("signal", "unit"), seen.select("signal", "unit")]).unique().sort("signal")
     n_sessions = np.bincount(population.version, minlength=k)
     for signal, unit in signals.iter_rows():
-        mine = counts.filter(signal=signal).select("session_id", "n")
-        units = codes.join(mine, on="session_id", how="left", maintain_order="left")
-        fired = units["n"].fill_null(0).cast(pl.Float64).to_numpy()
-        # A stop is a message of a person and no call; still it interrupts one.
-        size = np.maximum(units[unit].to_numpy(), fired)
-        found = corrected_rates(
-            Fired(fired, size, units["version"].to_numpy(), units["user"].to_numpy()),
-            _labels(reviewed.filter(signal=signal)),
-            k,
-            alpha,
-        )
-        n_units = np.bincount(population.version, size, k)
-        n_fired = np.bincount(population.version, fired, k)
+        units, labels = units_of(codes, counts, reviewed, signal, unit)
+        found = corrected_rates(units, labels, k, alpha)
+        n_units = np.bincount(population.version, units.size, k)
+        n_fired = np.bincount(population.version, units.fired, k)
         for one, version in enumerate(population.versions):
             yield {
                 "signal": signal,
@@ -107,11 +93,47 @@ def _rows(
             }
 
 
-def _labels(reviewed: pl.DataFrame) -> Labels:
-    return Labels(
-        truth=reviewed["truth"].to_numpy(),
-        fired=reviewed["is_emitted"].to_numpy(),
-        weight=1.0 / reviewed["inclusion_prob"].to_numpy(),
-        version=reviewed["version"].to_numpy(),
-        user=reviewed["user"].to_numpy(),
+def sessions_of(population: Population, weight: Floats | None = None) -> pl.DataFrame:
+    """Sessions with their codes and units: turns that can have a signal, and calls.
+
+    Args:
+        population: Sessions. weight: (N,) what each unit of a session counts for; 1 by default.
+    """
+    return population.sessions.select(
+        "session_id",
+        version=pl.Series(population.version, dtype=pl.Int64),
+        user=pl.Series(population.cluster, dtype=pl.Int64),
+        # The first turn asks; what people say of an answer comes after it.
+        turn=(pl.col("n_human_turns") - 1).clip(0).cast(pl.Float64),
+        call=pl.col("n_tool_calls").cast(pl.Float64),
+        weight=pl.Series(np.ones(population.n) if weight is None else weight, dtype=pl.Float64),
+    )
+
+
+def units_of(
+    sessions: pl.DataFrame, counts: pl.DataFrame, reviewed: pl.DataFrame, signal: str, unit: str
+) -> tuple[Fired, Labels]:
+    """Units of one signal in some sessions, and those that people judged.
+
+    Args:
+        sessions: Rows of :func:`sessions_of`.
+        counts: Rows of :data:`COUNTS`. reviewed: rows of :data:`REVIEWED` with the columns of ``sessions``.
+        signal: Name. unit: ``turn`` or ``call``.
+    """
+    mine = counts.filter(signal=signal).select("session_id", "n")
+    units = sessions.join(mine, on="session_id", how="left", maintain_order="left")
+    fired = units["n"].fill_null(0).cast(pl.Float64).to_numpy()
+    # A stop is a message of a person and no call; still it interrupts one.
+    size = np.maximum(units[unit].to_numpy(), fired)
+    weight = units["weight"].to_numpy()
+    labels = reviewed.filter(signal=signal)
+    return (
+        Fired(fired * weight, size * weight, units["version"].to_numpy(), units["user"].to_numpy()),
+        Labels(
+            truth=labels["truth"].to_numpy(),
+            fired=labels["is_emitted"].to_numpy(),
+            weight=labels["weight"].to_numpy() / labels["inclusion_prob"].to_numpy(),
+            version=labels["version"].to_numpy(),
+            user=labels["user"].to_numpy(),
+        ),
     )

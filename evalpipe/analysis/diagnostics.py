@@ -11,17 +11,22 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from evalpipe.analysis.carry_over import carry_over_checks
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.feedback import feedback_checks
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
 from evalpipe.analysis.plan import plan_checks
 from evalpipe.analysis.population import Population
 from evalpipe.analysis.rows import Scored
+from evalpipe.analysis.sampling import sampling_checks
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import population_checks
 from evalpipe.contracts import render
 from evalpipe.contracts.tables.analysis import DIAGNOSTICS
 from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.populations import is_weighted
 from evalpipe.inference import Check
 from evalpipe.inference.intraclass import anova_icc, kish_design_effect
 
@@ -66,17 +71,21 @@ def diagnostics_rows(
     Returns:
         Rows of ``analysis.diagnostics``.
     """
+    warned = [*carry_over_checks(arrays), *feedback_checks(arrays)] if arrays else []
     checks = [
         _sessions(population),
         _unsettled(inside.height, settled.height),
         *_left_out(settled, criteria),
         _users(population),
+        *_drawn(settled, population, criteria),
         *examined.checks,
         *(_headline(headline, criteria) if headline else []),
+        *population_checks(population, criteria.estimand, headline.comparison if headline else None),
         *(_group(group) for group in groups),
         *(_demoted(name) for name in demoted),
         *(_alike(arrays) if arrays else []),
-        *plan_checks(headline, examined, criteria),
+        *warned,
+        *plan_checks(headline, examined, criteria, [c.check for c in warned if c.status == "inconclusive"]),
     ]
     rows = pl.DataFrame(
         [
@@ -125,6 +134,11 @@ def _users(population: Population) -> Check:
     return _limited("missing_user", "window", population.n_without_user, population.n, detail)
 
 
+def _drawn(settled: pl.DataFrame, population: Population, criteria: Criteria) -> list[Check]:
+    rules = criteria.estimand.sampling
+    return sampling_checks(settled, rules, population.version, population.versions, population.weight)
+
+
 def _limited(check: str, subject: str, count: int, n: int, detail: str) -> Check:
     if not n:
         return Check(check, subject, math.nan, LEFT_OUT_LIMIT, "unavailable", "No sessions.")
@@ -167,7 +181,8 @@ def _headline(headline: Scored, criteria: Criteria) -> list[Check]:
         support = Check("support_share", metric, share, limit, "unavailable", "Nothing could be compared.")
     else:
         status = "ok" if share >= limit else "inconclusive"
-        detail = f"{share:.1%} of the traffic lies in strata where every compared version was seen."
+        what = "weight" if is_weighted(criteria.estimand.population) else "traffic"
+        detail = f"{share:.1%} of the {what} lies in strata where every compared version was seen."
         support = Check("support_share", metric, share, limit, status, detail)
     n, shares = int(counts.n_sessions.sum()), counts.missing_share[counts.n_sessions > 0]
     missing = float((counts.missing_share * counts.n_sessions)[counts.n_sessions > 0].sum()) / n

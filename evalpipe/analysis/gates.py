@@ -23,6 +23,7 @@ from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.contracts.tables.analysis import GATES, NET_IMPROVEMENT, PAIRS
 from evalpipe.criteria.model import Criteria, GateCriterion
 from evalpipe.inference import gate
+from evalpipe.inference.two_proportions import margin_test, miettinen_nurminen
 
 _STAMP = ("as_of", "window_name", "window_start", "window_end", "measurement")
 #: Columns by which an earlier decision is known as one of the same question.
@@ -141,9 +142,27 @@ def _decide(
         "lower": _null(found.lower),
         "upper": _null(found.upper),
         "df": _null(found.df),
+        **_plain(pair if not n_earlier else pair.clear(), criterion),
         "verdict": found.verdict,
         "reasons": [*dict.fromkeys(found.reasons), *([DECIDED_BEFORE] if n_earlier else [])],
     }
+
+
+def _plain(pair: pl.DataFrame, criterion: GateCriterion) -> dict[str, Any]:
+    """What two plain counts say of the question, where they say all that there is to say of the pair.
+
+    Such bounds are for one look: a question that is asked again has none.
+    """
+    counts = pair.select("n_successes", "n_sessions", "n_other_successes", "n_other_sessions").drop_nulls()
+    if counts.is_empty():
+        return {"score_lower": None, "p_score": None}
+    x1, n1, x2, n2 = counts.row(0)
+    if not BY_NAME[criterion.metric].is_higher_better:
+        x1, x2 = n1 - x1, n2 - x2
+    p = math.nan
+    if criterion.kind == "non_inferiority":
+        p = margin_test(x1, n1, x2, n2, criterion.margin, GATE_ALPHA).p_score
+    return {"score_lower": miettinen_nurminen(x1, n1, x2, n2, 2.0 * GATE_ALPHA)[0], "p_score": _null(p)}
 
 
 def _blockers(rows: pl.DataFrame, criteria: Criteria) -> list[str]:

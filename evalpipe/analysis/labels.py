@@ -12,6 +12,10 @@ import polars as pl
 
 SEPARATOR = " · "
 
+#: What a task of a controlled set goes by: the domains of one benchmark count their tasks from the
+#: beginning each, so task 40 of one is not task 40 of another.
+TASK = ("source", "scenario", "task_id")
+
 #: Check in ``analysis.diagnostics`` that counts sessions which lack a part of their label.
 MISSING = {"agent_release": "missing_release", "model": "missing_model"}
 MIXED = "mixed_models"

@@ -7,7 +7,7 @@ warehouse never has to know the list of methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,18 @@ from evalpipe.analysis.design import Examined
 from evalpipe.analysis.rows import Scored
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.criteria.model import Criteria
+from evalpipe.criteria.populations import BUSINESS, FIXED, is_weighted
 from evalpipe.inference import Check
 from evalpipe.inference.power import smallest_effect
 
 PLAN = "plan"
+
+#: What may not be concluded where a check that stops no number did not pass.
+WARNINGS = {
+    "carry_over": "that a version would do so for users who have met no other (carry_over);",
+    "feedback_loop": "anything from shares, plain means or trends over epochs, which follow earlier numbers "
+    "(feedback_loop);",
+}
 
 _REFERENCES = {
     "uniform": "the plain average over the compared versions, so it does not move with routing shares",
@@ -31,6 +39,14 @@ _POPULATIONS = {
     "traffic": "the window's traffic",
     "own_share": "each version's own mix of work, so versions are not ranked",
     "equal": "strata of equal weight",
+    "overlap": "what all versions serve in common, strata where one is rare counting less",
+    BUSINESS: "the shares of work that the criteria declare",
+}
+#: What may not be concluded, by population; one with declared weights stands for all of them.
+_MIXES = {
+    "own_share": "a comparison of versions, each of which is scored on its own mix of work;",
+    "overlap": "what all of the window's traffic would give, since work that a version rarely serves counts less;",
+    BUSINESS: "what this window's traffic would give, since its mix is not the one that is weighed;",
 }
 _UNITS = {
     "randomized_session": "sessions were assigned, so labels of sessions are drawn again within strata",
@@ -46,13 +62,16 @@ _ENGINES = {
 }
 
 
-def plan_checks(headline: Scored | None, examined: Examined, criteria: Criteria) -> tuple[Check, ...]:
+def plan_checks(
+    headline: Scored | None, examined: Examined, criteria: Criteria, warned: Sequence[str] = ()
+) -> tuple[Check, ...]:
     """What was picked for the headline metric and why, one check a decision.
 
     Args:
         headline: The headline metric over all traffic; ``None`` without sessions.
         examined: The design after its checks.
         criteria: Criteria in force.
+        warned: Names of checks that did not pass and stop no number: :data:`WARNINGS`.
 
     Returns:
         Checks named :data:`PLAN`, which test nothing; their subject names the decision.
@@ -66,7 +85,7 @@ def plan_checks(headline: Scored | None, examined: Examined, criteria: Criteria)
         _say("test", _test(headline, examined)),
         _say("order", _order(headline, examined, criteria)),
         _say("routing", _routing(examined)),
-        _say("claims", " ".join(_claims(headline, examined, criteria))),
+        _say("claims", " ".join(_claims(headline, examined, criteria, warned))),
     )
 
 
@@ -79,11 +98,16 @@ def _estimate(headline: Scored, criteria: Criteria) -> str:
     reference = _REFERENCES.get(estimand.reference, f"the version {estimand.reference.partition(':')[2]}")
     strata = " x ".join(estimand.strata)
     metric = BY_NAME[headline.metric.name]
+    drawn = ", each session for as many as it was drawn from" if estimand.sampling else ""
     kind = "Ratios of sums" if metric.denominator != "1" and metric.conditional_on else "Means"
     return (
-        f"{kind} in cells of version and {strata}, weighted by {_POPULATIONS[estimand.population]}, against "
+        f"{kind} in cells of version and {strata}, weighted by {_population(estimand.population)}{drawn}, against "
         f"{reference}; strata because routing may follow the kind of work, and none that the version changes."
     )
+
+
+def _population(name: str) -> str:
+    return _POPULATIONS.get(name) or f"the shares of work that the criteria hold frozen as {name.removeprefix(FIXED)}"
 
 
 def _interval(headline: Scored) -> str:
@@ -133,7 +157,7 @@ def _routing(examined: Examined) -> str:
     )
 
 
-def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterator[str]:
+def _claims(headline: Scored, examined: Examined, criteria: Criteria, warned: Sequence[str]) -> Iterator[str]:
     """What may not be concluded."""
     found = headline.comparison
     yield "May not be concluded:"
@@ -141,6 +165,10 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
         yield f"anything to be decided on, since {', '.join(examined.failed)} failed;"
     if examined.design == "observational":
         yield "that a version causes a difference;"
+    if outside := [rule.name for rule in criteria.estimand.sampling if rule.kept == 0]:
+        yield f"anything about {', '.join(outside)}, of which nothing was kept;"
+    for check in dict.fromkeys(warned):
+        yield WARNINGS[check]
     if found is not None:
         if not (found.rank_lo > 0).any():
             yield "that one version is better than another;"
@@ -155,8 +183,8 @@ def _claims(headline: Scored, examined: Examined, criteria: Criteria) -> Iterato
             yield f"{gap:.1%} fewer than four in five are found;"
     if criteria.estimand.reference == "uniform":
         yield "a trend against a window with other versions, whose average is another;"
-    if criteria.estimand.population == "own_share":
-        yield "a comparison of versions, each of which is scored on its own mix of work;"
+    if told := _MIXES.get(BUSINESS if is_weighted(criteria.estimand.population) else criteria.estimand.population):
+        yield told
     yield "and an effect in one slice or side metric, which are explored and not tested together."
 
 

@@ -14,14 +14,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evalpipe.analysis.labels import version_labels
+from evalpipe.analysis.labels import TASK, version_labels
+from evalpipe.analysis.sampling import NO_VALUE, inside_population, sampling_weights
+from evalpipe.criteria.model import Sampling
 from evalpipe.inference import Sample
 
 ALL = "all"
 #: The stratum column that is never merged away: sessions of two routing epochs were not drawn from
 #: one lottery, and traffic of different periods is no control for each other.
 EPOCH = "routing_epoch"
-NO_VALUE = "(none)"
 #: A stratum in which the least served version should have had at least so many sessions is not
 #: merged when it has none: chance leaves such a cell empty in fewer than 7 of 1,000 strata, so
 #: that work is kept from the version, and other work is no stand-in for it.
@@ -45,6 +46,7 @@ class Population:
         slices: Name of each slice and its sessions, (N,) bool; ``all`` is the first.
         n_without_user: Sessions whose log names no user.
         n_by_task: Those among them that are clustered by the task that they tried.
+        weight: Sessions that each one stands for, (N,), where they were drawn with known chances.
     """
 
     sessions: pl.DataFrame
@@ -59,6 +61,7 @@ class Population:
     slices: dict[str, Bools]
     n_without_user: int
     n_by_task: int
+    weight: Floats | None = None
 
     @property
     def n(self) -> int:
@@ -83,6 +86,7 @@ class Population:
             epoch=self.epoch[use],
             n_versions=len(self.versions),
             n_strata=len(self.strata),
+            weight=None if self.weight is None else self.weight[use],
             y_low=y_low,
         )
 
@@ -93,7 +97,11 @@ class Population:
 
 
 def encode(
-    outcomes: pl.DataFrame, compare_by: Sequence[str], strata: Sequence[str], slices: Sequence[str]
+    outcomes: pl.DataFrame,
+    compare_by: Sequence[str],
+    strata: Sequence[str],
+    slices: Sequence[str],
+    sampling: Sequence[Sampling] = (),
 ) -> Population:
     """Give every session that has a version its codes.
 
@@ -102,19 +110,17 @@ def encode(
         compare_by: Parts of the version's label.
         strata: Columns whose combinations are the strata, ``routing_epoch`` among them.
         slices: Columns whose values are slices beside ``all``.
+        sampling: How sessions were drawn from all traffic; those outside the population are left out.
 
     Returns:
         The population. A session without a user is its own cluster, unless it tried a task of a
         controlled task set: then the task is, because repeats of one task succeed or fail together.
     """
-    sessions = (
-        outcomes.with_columns(version_labels(outcomes, compare_by))
-        .filter(pl.col("version").is_not_null())
-        .sort("session_id")
-    )
-    leaf = _label(sessions, strata)
+    labelled = outcomes.with_columns(version_labels(outcomes, compare_by)).filter(pl.col("version").is_not_null())
+    sessions = inside_population(labelled, sampling).sort("session_id")
+    leaf = stratum_label(sessions, strata)
     chain = _ancestors(strata)
-    labels = [leaf, *(_label(sessions, columns) for columns in chain)]
+    labels = [leaf, *(stratum_label(sessions, columns) for columns in chain)]
     names = pl.concat(labels).unique().sort().to_list()
     coded = [_codes(series, names) for series in labels]
     parents = np.full(len(names), -1, dtype=np.int32)
@@ -137,6 +143,7 @@ def encode(
         slices=_slices(sessions, slices),
         n_without_user=int(without.sum()),
         n_by_task=int((without & sessions["task_id"].is_not_null()).sum()),
+        weight=sampling_weights(sessions, sampling),
     )
 
 
@@ -197,13 +204,15 @@ def _ancestors(strata: Sequence[str]) -> list[list[str]]:
     return chain
 
 
-def _label(sessions: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+def stratum_label(sessions: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """The stratum of each session by some columns, such as ``scenario=chat|language=de``."""
     parts = [pl.concat_str([pl.lit(f"{name}="), pl.col(name).cast(pl.String).fill_null(NO_VALUE)]) for name in columns]
     return sessions.select(pl.concat_str(parts, separator="|").alias("stratum"))["stratum"]
 
 
 def _cluster_key(sessions: pl.DataFrame) -> pl.Series:
-    task = pl.concat_str([pl.lit("task "), pl.col("source"), pl.lit(" "), pl.col("task_id")])
+    *domain, name = (pl.col(column) for column in TASK)
+    task = pl.concat_str([pl.lit("task"), *(part.fill_null("") for part in domain), name], separator=" ")
     user = pl.concat_str([pl.lit("user "), pl.col("user_id")])
     session = pl.concat_str([pl.lit("session "), pl.col("session_id")])
     return sessions.select(pl.coalesce(user, task, session).alias("cluster"))["cluster"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import polars as pl
 
-from evalpipe.analysis.evidence.headline import stamped
+from evalpipe.analysis.evidence.headline import stamped, unweighted
 from evalpipe.analysis.population import Population, encode
 from evalpipe.analysis.stamp import Stamp
 from evalpipe.contracts.tables.evidence import RECOVERY_CURVES
@@ -44,8 +44,9 @@ def recovery_curves(
         One row a version and number of answers at which its curve has a step or an episode leaves.
     """
     inside = outcomes.filter(stamp.settled)
-    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
-    return stamped(RECOVERY_CURVES, stamp, _rows(population, episodes, criteria.estimand.alpha))
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, (), criteria.estimand.sampling)
+    rows = _rows(population, episodes, criteria.estimand.alpha)
+    return stamped(RECOVERY_CURVES, stamp, rows if population.weight is None else unweighted(rows))
 
 
 def _rows(population: Population, episodes: pl.DataFrame, alpha: float) -> Iterator[Mapping[str, object]]:

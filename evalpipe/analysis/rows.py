@@ -109,6 +109,7 @@ def net_improvement_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
         "version": pl.Series(list(basis.versions), dtype=pl.String),
         **{name: _null_nan(values) for name, values in numbers.items()},
         "n_permutations": _null_where(np.full(k, n_permutations), ~has_p, pl.Int32()),
+        "p_method": _null_where(np.full(k, found.engine if found else ""), ~has_p, pl.String()),
         "rank_lo": _ranks(found.rank_lo if found else np.zeros(k), is_ranked),
         "rank_hi": _ranks(found.rank_hi if found else np.zeros(k), is_ranked),
         "letters": pl.Series(
@@ -145,6 +146,13 @@ def pair_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
     exists = np.isfinite(found.pair_diff) & ~np.eye(len(basis.versions), dtype=bool)
     one, other = np.nonzero(exists)
     names = np.array(basis.versions, dtype=object)
+    is_plain = np.isfinite(found.newcombe_lo[one, other])
+    counts = {
+        "n_successes": found.plain_successes[one],
+        "n_sessions": found.plain_sessions[one],
+        "n_other_successes": found.plain_successes[other],
+        "n_other_sessions": found.plain_sessions[other],
+    }
     rows = pl.DataFrame(
         {
             "version": pl.Series(list(names[one]), dtype=pl.String),
@@ -155,6 +163,9 @@ def pair_rows(scored: Scored, basis: Basis) -> pl.DataFrame:
             "se": _null_nan(found.pair_se[one, other]),
             "df": _null_nan(found.pair_df[one, other]),
             "gstar": _null_nan(found.pair_gstar[one, other]),
+            "newcombe_lo": _null_nan(found.newcombe_lo[one, other]),
+            "newcombe_hi": _null_nan(found.newcombe_hi[one, other]),
+            **{name: _null_nan(np.where(is_plain, values, np.nan)) for name, values in counts.items()},
             "is_better": pl.Series(found.pair_better[one, other], dtype=pl.Boolean),
             "is_indistinguishable": pl.Series(~(found.pair_better | found.pair_better.T)[one, other], dtype=pl.Boolean),
         }

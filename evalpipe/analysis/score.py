@@ -33,6 +33,7 @@ from evalpipe.analysis.rows import (
     unordered,
 )
 from evalpipe.analysis.stamp import Stamp
+from evalpipe.analysis.standard import is_outside, with_population
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.metrics import BY_NAME
@@ -89,7 +90,7 @@ def score(
     check_outcomes(settled, criteria.estimand.metrics)
     stamp = Stamp.of(criteria, as_of=as_of, window=window, start=window_start, end=window_end)
     estimand = criteria.estimand
-    population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices)
+    population = encode(settled, criteria.outcomes.compare_by, estimand.strata, estimand.slices, estimand.sampling)
     arms = render.empty(ROUTING_ARMS) if arms is None else arms.filter(_within(window_start, window_end))
     assigned = ledger_checks(settled, arms, criteria.outcomes.compare_by, criteria.outcomes.headline)
     examined = examine(population, estimand, assigned)
@@ -203,6 +204,9 @@ def score_one(
         return Scored(BY_NAME[metric], slice_name, counts, None, seed, "absent")
     sample = population.sample(pair.y, pair.d, use, y_low=BY_NAME[metric].low)
     options = _options(metric, slice_name, criteria, examined, parents, seed, (reference, index))
+    options = with_population(options, population, criteria.estimand, inside)
+    if is_outside(options):
+        return Scored(BY_NAME[metric], slice_name, counts, None, seed, "outside_population")
     return Scored(BY_NAME[metric], slice_name, counts, compare(sample, options), seed)
 
 
@@ -227,7 +231,9 @@ def _headline(
         population=population,
         use=pair.is_known,
         sample=population.sample(pair.y, pair.d, pair.is_known, y_low=BY_NAME[metric].low),
-        options=_options(metric, ALL, criteria, examined, parents, headline.seed, reference),
+        options=with_population(
+            _options(metric, ALL, criteria, examined, parents, headline.seed, reference), population, criteria.estimand
+        ),
         found=headline.comparison,
         design=examined.design,
         failed=examined.failed,
@@ -248,7 +254,6 @@ def _options(
     return Options(
         reference=reference[0],
         reference_index=reference[1],
-        population=estimand.population,
         design=examined.design,
         alpha=estimand.alpha,
         min_users_per_cell=estimand.min_users_per_cell,
@@ -278,7 +283,8 @@ def _count(population: Population, pair: Pair, inside: Bools) -> Counts:
     n = np.bincount(version, minlength=k)
     n_known = np.bincount(version, known, minlength=k)
     seen = np.unique(version.astype(np.int64) * population.n + population.cluster[inside])
-    y, d = (np.bincount(version, values[inside], minlength=k) for values in (pair.y, pair.d))
+    v = np.ones(population.n) if population.weight is None else population.weight
+    y, d = (np.bincount(version, (v * values)[inside], minlength=k) for values in (pair.y, pair.d))
     nothing = np.full(k, np.nan)
     return Counts(
         n_sessions=n,

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evalpipe.collect.arguments import count_of, number_of, said, text_of
 from evalpipe.collect.session import RecordedSession, now
 
 _ASSIGNMENT = frozenset({"policy", "unit", "probability", "epoch"})
@@ -30,10 +31,26 @@ _RECORDERS: weakref.WeakSet[Recorder] = weakref.WeakSet()
 def _unlock_in_child() -> None:
     """A lock that another thread held at the fork would stay locked in the child for ever."""
     for recorder in list(_RECORDERS):
-        recorder._lock = threading.Lock()
+        recorder._lock = threading.RLock()
+        # What waits there is written by the parent.
+        recorder._waiting, recorder._is_writing = [], False
 
 
 os.register_at_fork(after_in_child=_unlock_in_child)
+
+
+def _assignment(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if unknown := set(value) - _ASSIGNMENT:
+        raise ValueError(f"assignment has unknown keys: {sorted(unknown)}")
+    probability = number_of("probability", value.get("probability"))
+    if probability is not None and not 0 <= probability <= 1:
+        raise ValueError("the probability of an assignment lies from 0 to 1")
+    if value.get("unit") not in (None, "session", "user"):
+        raise ValueError("the unit of an assignment is session or user")
+    texts = {key: text_of(key, value.get(key)) for key in ("policy", "unit", "epoch")}
+    return {k: v for k, v in (texts | {"probability": probability}).items() if v is not None}
 
 
 class Recorder:
@@ -46,6 +63,9 @@ class Recorder:
         harness: Runtime, if named apart from the agent.
         is_durable: Whether each line is forced to the disk, so that it survives a power cut too.
             Costs about a millisecond a line.
+
+    Raises:
+        ValueError: No agent is named. TypeError: A name is no text.
     """
 
     def __init__(
@@ -57,14 +77,19 @@ class Recorder:
         harness: str | None = None,
         is_durable: bool = False,
     ) -> None:
-        self.agent = agent
-        self.agent_release = agent_release
-        self.harness = harness
+        self.agent = text_of("agent", agent)
+        if not self.agent:
+            raise ValueError("agent is empty")
+        self.agent_release = text_of("agent_release", agent_release)
+        self.harness = text_of("harness", harness)
         #: Records that could not be written.
         self.n_lost = 0
         self._folder = Path(folder)
         self._is_durable = is_durable
-        self._lock = threading.Lock()
+        # A signal handler that records while this very thread writes a line must not wait for itself.
+        self._lock = threading.RLock()
+        self._waiting: list[bytes] = []
+        self._is_writing = False
         _RECORDERS.add(self)
         self._file = -1
         self._pid = 0
@@ -104,20 +129,26 @@ class Recorder:
             consent: Consent or legal basis.
 
         Raises:
-            ValueError: Unknown keys in ``assignment``.
+            ValueError: Unknown keys or values in ``assignment``. TypeError: A value that the log has no form for;
+                ids may be text, whole numbers or UUIDs.
         """
-        if assignment is not None and (unknown := set(assignment) - _ASSIGNMENT):
-            raise ValueError(f"assignment has unknown keys: {sorted(unknown)}")
-        name = session_id or str(uuid.uuid4())
+        texts = {
+            "model": model, "user_id": user_id, "tenant": tenant, "workspace": workspace,
+            "parent_session_id": parent_session_id, "scenario": scenario, "task_id": task_id,
+            "prompt_version": prompt_version, "retrieval_version": retrieval_version,
+        }  # fmt: skip
+        name = text_of("session_id", session_id) or str(uuid.uuid4())
+        if isinstance(tools, str):
+            raise TypeError("tools is a list of names")
+        offered = None if tools is None else [str(text_of("tools", tool)) for tool in tools]
         facts = {
             "evalpipe": 1, "agent": self.agent, "agent_release": self.agent_release, "harness": self.harness,
-            "model": model, "user_id": user_id, "tenant": tenant, "workspace": workspace,
-            "parent_session_id": parent_session_id, "started_at": now(), "scenario": scenario, "task_id": task_id,
-            "trial": trial, "tools": tools, "prompt_version": prompt_version, "retrieval_version": retrieval_version,
-            "assignment": dict(assignment) if assignment is not None else None, "consent": consent,
+            **{key: text_of(key, value) for key, value in texts.items()}, "started_at": now(),
+            "trial": count_of("trial", trial), "tools": offered, "assignment": _assignment(assignment),
+            "consent": said("consent", consent),
         }  # fmt: skip
         self.write("session", name, facts)
-        return RecordedSession(self, name, model)
+        return RecordedSession(self, name, text_of("model", model))
 
     def write(self, kind: str, session_id: str, fields: Mapping[str, Any]) -> None:
         """Write one record; fields that are ``None`` are left out.
@@ -132,13 +163,24 @@ class Recorder:
             # Escapes keep the line readable for every parser, whatever characters the text holds.
             line = (json.dumps(record, default=str, skipkeys=True, separators=(",", ":")) + "\n").encode("ascii")
             with self._lock:
-                self._append(line)
+                self._waiting.append(line)
+                while self._waiting and not self._is_writing:
+                    self._write_all()
         except Exception as error:  # noqa: BLE001 - whatever a value raises while it prints, the agent goes on
             self.n_lost += 1
             if self.n_lost == 1:
                 reason = getattr(error, "strerror", None) or "a value cannot be written as JSON"
                 with suppress(Warning):
                     warnings.warn(f"evalpipe.collect loses records: {reason}", RuntimeWarning, stacklevel=3)
+
+    def _write_all(self) -> None:
+        """Write what waits, what a signal handler adds meanwhile included: no line stands within another."""
+        self._is_writing = True
+        try:
+            while self._waiting:
+                self._append(self._waiting.pop(0))
+        finally:
+            self._is_writing = False
 
     def _append(self, line: bytes) -> None:
         if self._pid != os.getpid():
@@ -159,6 +201,9 @@ class Recorder:
     def close(self) -> None:
         """Close the file; the recorder opens a new one if it is used again."""
         with self._lock:
+            if self._waiting and not self._is_writing:
+                with suppress(OSError):
+                    self._write_all()
             if self._pid == os.getpid():
                 os.close(self._file)
             self._pid, self._file = 0, -1

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
+from evalpipe.collect.arguments import count_of, flag_of, number_of, said, text_of
+
 #: How a session may end, as far as the runtime itself knows.
 STATUSES = ("completed", "interrupted", "error", "timeout")
 
@@ -45,7 +47,7 @@ class RecordedSession:
 
     def user(self, text: str, *, origin: str = "human") -> None:
         """A message of the user; ``origin`` tells text that nobody typed (docs/evalpipe-jsonl.md)."""
-        self._step("user", text=text, origin=origin)
+        self._step("user", text=said("text", text), origin=origin)
 
     def interrupt(self) -> None:
         """The user stopped the agent."""
@@ -65,7 +67,7 @@ class RecordedSession:
         if rating not in (-1, 0, 1):
             raise ValueError("rating is none of -1, 0, 1")
         name = "approval" if is_approval else "rating"
-        self._step("user", origin="feedback", rating=int(rating), name=name, text=comment)
+        self._step("user", origin="feedback", rating=int(rating), name=name, text=said("comment", comment))
 
     def agent(
         self,
@@ -87,13 +89,15 @@ class RecordedSession:
             parent_id: Call that started the sub-agent which wrote it.
 
         Raises:
-            ValueError: Unknown kinds of tokens.
+            ValueError: Unknown kinds of tokens. TypeError: A count that is no whole number, a text that is none.
         """
         if tokens is not None and (unknown := set(tokens) - _TOKENS):
             raise ValueError(f"tokens has unknown kinds: {sorted(unknown)}")
+        counts = None if tokens is None else {kind: count_of(kind, n) for kind, n in tokens.items()}
         self._step(
-            "agent", text=text, model=model or self._model, tokens=dict(tokens) if tokens is not None else None,
-            first_token_ms=first_token_ms, parent_id=parent_id,
+            "agent", text=said("text", text), model=text_of("model", model) or self._model, tokens=counts,
+            first_token_ms=None if first_token_ms is None else round(number_of("first_token_ms", first_token_ms) or 0),
+            parent_id=text_of("parent_id", parent_id),
         )  # fmt: skip
 
     def tool(self, name: str, arguments: Any = None, *, parent_id: str | None = None) -> RecordedCall:
@@ -106,7 +110,10 @@ class RecordedSession:
         """
         step_id = uuid.uuid4().hex
         at = now()
-        self._step("tool", step_id=step_id, name=name, arguments=arguments, parent_id=parent_id, is_open=True, at=at)
+        self._step(
+            "tool", step_id=step_id, name=text_of("name", name), arguments=arguments,
+            parent_id=text_of("parent_id", parent_id), is_open=True, at=at,
+        )  # fmt: skip
         return RecordedCall(self._writer, self.session_id, step_id)
 
     def end(
@@ -125,19 +132,26 @@ class RecordedSession:
             cost_usd: Cost as you account it.
 
         Raises:
-            ValueError: An unknown status.
+            ValueError: An unknown status, a number that is not finite. TypeError: A value of another type.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is none of {', '.join(STATUSES)}")
+        told = {"success": flag_of("is_success", is_success), "reward": number_of("reward", reward)}
+        outcome = {k: v for k, v in told.items() if v is not None}
+        fields = {
+            "status": status,
+            "at": now(),
+            "outcome": outcome or None,
+            "cost_usd": number_of("cost_usd", cost_usd),
+        }
         if self._is_ended:
             return
         self._is_ended = True
-        outcome = {k: v for k, v in (("success", is_success), ("reward", reward)) if v is not None}
-        fields = {"status": status, "at": now(), "outcome": outcome or None, "cost_usd": cost_usd}
         self._writer.write("end", self.session_id, fields)
 
     def _step(self, kind: str, **fields: Any) -> None:
-        self._writer.write("step", self.session_id, {"kind": kind, "at": now(), **fields})
+        # A name of its own tells the step from every other, also in the file that another process goes on in.
+        self._writer.write("step", self.session_id, {"kind": kind, "step_id": uuid.uuid4().hex, "at": now(), **fields})
 
     def __enter__(self) -> RecordedSession:
         return self
@@ -179,17 +193,18 @@ class RecordedCall:
             reason: What the user typed on refusing.
 
         Raises:
-            ValueError: An unknown ``error``.
+            ValueError: An unknown ``error``. TypeError: A value of another type.
         """
         if error is not None and error not in CALL_ERRORS:
             raise ValueError(f"error is none of {', '.join(CALL_ERRORS)}")
+        fields = {
+            "step_id": self.step_id, "output": output, "exit_code": count_of("exit_code", exit_code),
+            "is_error": flag_of("is_error", is_error), "error": error, "text": said("reason", reason),
+            "ended_at": now(),
+        }  # fmt: skip
         if self._is_over:
             return
         self._is_over = True
-        fields = {
-            "step_id": self.step_id, "output": output, "exit_code": exit_code, "is_error": is_error, "error": error,
-            "text": reason, "ended_at": now(),
-        }  # fmt: skip
         self._writer.write("result", self._session_id, fields)
 
     def __enter__(self) -> RecordedCall:

@@ -13,6 +13,7 @@ from datetime import date
 
 from evalpipe.contracts.errors import EvalpipeError
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _WINDOW = re.compile(r"[1-9][0-9]{0,3}d")
 #: Between the parts of a label; ``/`` and ``:`` stand for it, because no keyboard has a key for it.
 _SEPARATOR = re.compile(r"\s*[·/:]\s*")
@@ -62,6 +63,18 @@ def window(text: str) -> str:
     if text != "all" and not _WINDOW.fullmatch(text):
         what = "a window is 'all', or a number of days from 1d to 9999d"
         raise EvalpipeError("BAD_ARGUMENT", what, where=text, fix="Write all, or days such as 28d.")
+    return text
+
+
+def plain_name(text: str) -> str:
+    """A name of letters, digits, '_', '.' and '-'.
+
+    Raises:
+        EvalpipeError: ``BAD_ARGUMENT``.
+    """
+    if not _NAME.fullmatch(text):
+        what = "a name holds letters, digits, '_', '.' and '-', and begins with one of the first two"
+        raise EvalpipeError("BAD_ARGUMENT", what, where=text, fix="Write it as 2026-q1.")
     return text
 
 

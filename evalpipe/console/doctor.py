@@ -12,7 +12,7 @@ from datetime import date
 from evalpipe.console import show
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import erase, rejections, rescan, retention
+from evalpipe.steps import erase, rejections, rescan, retention, reviews
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.receipts import Receipts
 from evalpipe.steps.signals import MOVED
@@ -27,7 +27,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         settings: Settings of the home.
         as_json: Print JSON for a script.
     """
-    with open_context(settings) as context:
+    with open_context(settings, looking=True) as context:
         plan = context.plan()
         red = rejections.rejected(context.lake)
         made = context.lake.days("outcomes", context.versions.variants["outcomes"])
@@ -35,6 +35,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         latest = analysis_step.latest(context)
         stale = stale_analyses(context)
         sealed, lost = retention.sealed_days(context)
+        damaged = [str(path) for path in reviews.damaged(context.lake)]
         state = {
             "home": str(settings.home),
             "first_day": context.settings.first_day.isoformat(),
@@ -44,6 +45,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "masking_rules": rule_sets(context),
             "signals_moved_by_masking": moved_by_masking(context),
             "signals_demoted": [f"{signal} ({lang})" for signal, lang in sorted(context.demoted)],
+            "reviews_damaged": damaged,
             "files_seen": len(context.landing.known_files(context.readers)),
             "days_made": len(made),
             "days_stale": [f"{start}..{end}" for start, end in plan.runs],
@@ -61,6 +63,8 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         print(json.dumps(state))
         return
     show.table([{"what": name, "state": _brief(value)} for name, value in state.items()])
+    for path in damaged:
+        show.line(f"Reviews that cannot be read, and are left out here: restore {path}, or delete it and import again.")
     for start, end in plan.runs:
         show.line(f"Stale days: run  evalpipe backfill {start}..{end}")
     if lost:

@@ -6,7 +6,6 @@ The output is a file for ``evalpipe review import``; items without labels are le
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from collections import Counter
@@ -16,12 +15,25 @@ from typing import Any, TextIO
 
 from evalpipe.console import show
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.json_lines import BadLineError, json_object, lines
+from evalpipe.settings import Settings
 from evalpipe.steps import judge as judges
+from evalpipe.steps import reviews
+from evalpipe.store.lake import Lake
 
 KEY = "EVALPIPE_JUDGE_KEY"
 
 
-def run(items: Path, out: Path, *, url: str, name: str, as_json: bool, retry_invalid: bool = False) -> None:
+def run(
+    items: Path,
+    out: Path,
+    *,
+    url: str,
+    name: str,
+    as_json: bool,
+    retry_invalid: bool = False,
+    settings: Settings | None = None,
+) -> None:
     """Judge the turns of a sample; those that ``out`` has already are not asked about again.
 
     Args:
@@ -29,6 +41,8 @@ def run(items: Path, out: Path, *, url: str, name: str, as_json: bool, retry_inv
         url, name: Endpoint and model; the key comes from the environment alone.
         retry_invalid: Ask again about items whose answer broke the schema.
         as_json: Counts as JSON in place of a line.
+        settings: Settings of the home that the sample is of; items that are gone from it, because somebody was
+            erased or withdrew, are not sent.
 
     Raises:
         EvalpipeError: ``SOURCE_NOT_FOUND``, ``LABELS_INVALID``, ``JUDGE_UNUSABLE``.
@@ -39,7 +53,9 @@ def run(items: Path, out: Path, *, url: str, name: str, as_json: bool, retry_inv
     before = list(_rows(out, may_break_off=True)) if out.exists() else []
     done = {row["item_id"] for row in before if not (retry_invalid and _is_invalid(row))}
     done |= {row["item_id"] for row in before if row.get("labels")}
-    asked = [row for row in rows if row.get("kind", "turn") == "turn" and row["item_id"] not in done]
+    left = reviews.gone(Lake(settings.lake), [row["item_id"] for row in rows]) if settings else frozenset[str]()
+    turns = [row for row in rows if row.get("kind", "turn") == "turn" and row["item_id"] not in left]
+    asked = [row for row in turns if row["item_id"] not in done]
     counts: Counter[str] = Counter()
     with _appending(out) as file:
         for one in judges.judge(asked, ask, about):
@@ -49,6 +65,8 @@ def run(items: Path, out: Path, *, url: str, name: str, as_json: bool, retry_inv
             file.flush()
     told = {state: counts[state] for state in (judges.LABELLED, judges.INVALID, judges.WITHHELD)}
     told |= {"judged_before": len(done), "not_turns": sum(row.get("kind", "turn") != "turn" for row in rows)}
+    if left:
+        told |= {"gone": len(left)}
     if as_json:
         print(json.dumps(told))
     else:
@@ -79,12 +97,11 @@ def _appending(out: Path) -> TextIO:
 def _rows(path: Path, *, may_break_off: bool = False) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise EvalpipeError("SOURCE_NOT_FOUND", "the file does not exist.", where=str(path))
-    lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    data = path.read_bytes()
+    n_lines = data.count(b"\n") + 1
+    for number, line in lines(data):
         row = _item(line)
-        if row is None and may_break_off and number == len(lines):
+        if row is None and may_break_off and number == n_lines:
             continue
         if row is None:
             raise EvalpipeError("LABELS_INVALID", "it is no item of a sample.", where=f"{path}:{number}")
@@ -93,8 +110,7 @@ def _rows(path: Path, *, may_break_off: bool = False) -> Iterator[dict[str, Any]
 
 def _item(line: bytes) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
-        json.dumps(row, ensure_ascii=False).encode()  # half a character may be spelt out
-    except (ValueError, RecursionError):
+        row = json_object(line)
+    except BadLineError:
         return None
-    return row if isinstance(row, dict) and isinstance(row.get("item_id"), str) and row.get("shown") else None
+    return row if isinstance(row.get("item_id"), str) and row.get("shown") else None

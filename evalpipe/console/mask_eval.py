@@ -51,7 +51,7 @@ def summary(plan: MaskPlan, result: Evaluation, values: dict[str, str]) -> dict[
     Args:
         plan: The plan that was evaluated.
         result: Its evaluation.
-        values: Texts by id, of those that may be shown.
+        values: Texts by file and line, of those that may be shown.
     """
 
     def is_rule(p: Found) -> bool:
@@ -97,8 +97,8 @@ def _groups(result: Evaluation, name: str, keep: Any) -> dict[str, dict[str, Any
 
 def _place(item: Any, values: dict[str, str]) -> dict[str, Any]:
     row = {key: value for key, value in asdict(item).items() if key != "is_found"}
-    if item.id in values:
-        row["value"] = values[item.id][item.start : item.end]
+    if item.line in values:
+        row["value"] = values[item.line][item.start : item.end]
     return row
 
 
@@ -112,7 +112,7 @@ def _interval(x: int, n: int) -> list[float] | None:
 
 def _texts(loaded: corpus.Corpus) -> dict[str, str]:
     turns = (turn for session in loaded.sessions for turn in session.turns)
-    return {sample.id: sample.text for sample in (*loaded.positives, *loaded.negatives, *turns)}
+    return {sample.line: sample.text for sample in (*loaded.positives, *loaded.negatives, *turns)}
 
 
 # ---- for a person

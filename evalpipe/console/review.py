@@ -110,7 +110,11 @@ def page(file: Path, out: Path, *, force: bool) -> None:
 def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bool) -> None:
     """Import labels, publish what they say, and name what they move."""
     with open_context(settings) as context:
+        # What the last publish showed: labels of an import that was not published count as news.
+        shown_before = quality_step.demoted_when_published(context.lake)
+        before = reviews.demoted(context.lake) if shown_before is None else shown_before
         done = reviews.add(context, files, review.check_reviewer(reviewer))
+        after = reviews.demoted(context.lake)
     if not as_json:
         _taken(done)
     with open_context(settings) as context:
@@ -127,8 +131,8 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
             "changed": done.n_changed,
             "gone": done.n_gone,
             "same_as": done.same_as,
-            "demoted": [f"{signal}@{lang}" for signal, lang in done.demoted],
-            "promoted": [f"{signal}@{lang}" for signal, lang in done.promoted],
+            "demoted": [f"{signal}@{lang}" for signal, lang in sorted(after - before)],
+            "promoted": [f"{signal}@{lang}" for signal, lang in sorted(before - after)],
             "days_stale": [f"{start}..{end}" for start, end in runs],
             "agreement": _query(context, _AGREEMENT),
             "unequal": unequal(context),

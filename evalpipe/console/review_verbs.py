@@ -95,3 +95,25 @@ def quality(home: Home = None, as_json: AsJson = False, debug: Debug = False) ->
 
     with handled(as_json=as_json, debug=debug):
         review.quality(settings_module.require_home(settings_module.load(home=home)), as_json=as_json)
+
+
+@app.command()
+def weights(
+    labels: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A .csv or .jsonl file with session_id, success and, where drawn unequally, inclusion_prob "
+            "[sessions whose log states success or failure]."
+        ),
+    ] = None,
+    home: Home = None,
+    criteria: Criteria = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Propose weights of signals from labels of whole sessions, with their calibration; nothing is changed."""
+    from evalpipe.console import signal_weights
+
+    with handled(as_json=as_json, debug=debug):
+        settings = settings_module.require_home(settings_module.load(home=home, criteria=criteria))
+        signal_weights.weights(settings, labels, as_json=as_json)

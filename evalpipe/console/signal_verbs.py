@@ -88,6 +88,9 @@ def judge(
     retry_invalid: Annotated[
         bool, typer.Option("--retry-invalid", help="Ask again where the answer broke the schema.")
     ] = False,
+    home: Annotated[
+        Path | None, typer.Option("--home", help="Home of the sample: who was erased since is not sent [.evalpipe].")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -95,4 +98,8 @@ def judge(
     from evalpipe.console import judging
 
     with handled(as_json=as_json, debug=debug):
-        judging.run(items, out, url=url, name=name, as_json=as_json, retry_invalid=retry_invalid)
+        settings = settings_module.load(home=home)
+        # Without a home, a file of items is judged as it is.
+        named = settings_module.require_home(settings) if home else settings
+        of = named if settings_module.is_home(named.home) else None
+        judging.run(items, out, url=url, name=name, as_json=as_json, retry_invalid=retry_invalid, settings=of)

@@ -100,6 +100,11 @@ QUARANTINE_CODES = _codes(
         "The session, or the trace, was logged in more bytes than max_session_bytes.",
         "Raise max_session_bytes in evalpipe.toml (memory grows with it), or end such sessions earlier.",
     ),
+    Code(
+        "READER_FAILED",
+        "The reader of this format raised an error on the record, the session or the file.",
+        "Report it with the source and the place that the row names; of an installed reader, to its package.",
+    ),
     Code("NO_SESSION_ID", "The record names no session.", "Give every record a session id."),
     Code(
         "FUTURE_DATE",

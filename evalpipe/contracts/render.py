@@ -6,7 +6,7 @@ lives in ``orchestration/metadata.py`` because only that package may import dags
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 
 import polars as pl
@@ -75,6 +75,23 @@ def conform(table: Table, data: pl.DataFrame) -> pl.DataFrame:
     data = data.select(list(expected))
     _legal_values(table, data)
     return data
+
+
+def later_columns(table: Table, found: Collection[str]) -> dict[str, pl.DataType]:
+    """Columns that a part of a table lacks because it was written before they were there.
+
+    Days whose text has expired are never made anew, so their parts keep the columns that they had. A
+    column that may be null is null there; one that may not cannot be added to a contract this way.
+
+    Args:
+        table: The contract of today.
+        found: Columns of the part.
+
+    Returns:
+        Type by name of each nullable column that is not there.
+    """
+    schema = polars_schema(table)
+    return {c.name: schema[c.name] for c in table.columns if c.nullable and c.name not in found}
 
 
 def _broken(table: Table, column: str, what: str) -> EvalpipeError:

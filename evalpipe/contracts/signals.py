@@ -78,7 +78,7 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("praise", _SEMANTIC, 1, 0.5, _WORDS, _SAID, "Positive sentiment about the agent or its result."),
     Signal("complaint.sentiment", _SEMANTIC, -1, 0.5, _WORDS, _SAID, "Frustration or blame without a target."),
     Signal("complaint.failure_report", _SEMANTIC, -1, 0.6, _WORDS, (*_SAID, "target"), "It does not work, still fails, nothing changed."),
-    Signal("correction", _SEMANTIC, -1, 0.8, _WORDS, (*_SAID, "target", "prev_turn_seq"), "The user overrides what the agent did and says what it should be."),
+    Signal("correction", _SEMANTIC, -1, 0.8, _WORDS, (*_SAID, "target", "old_value", "new_value", "agent_seq", "prev_turn_seq"), "The user overrides what the agent did and says what it should be."),
     Signal("rework.repeat", _SEMANTIC, -1, 0.8, _STRUCTURE, (*_SAID, "prev_turn_seq"), "The same request or correction again."),
     Signal("urging", _SEMANTIC, 0, 0.0, _WORDS, _SAID, "The user wants it sooner, and says nothing of how good it is."),
     Signal("accept.implicit", _SEMANTIC, 1, 0.2, _STRUCTURE, (*_SAID, "prev_turn_seq", "task_id"), "A new task opens after a claim of completion, without objection.", is_candidate=True),

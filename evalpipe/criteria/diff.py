@@ -75,6 +75,8 @@ def _flat(criteria: Criteria) -> dict[str, Any]:
     # The first type that holds wins, so their order says something too.
     order = {"order": tuple(row["name"] for row in types)} if types else {}
     value["extraction"]["task_types"] = _named(types) | order
+    rules = [f"{rule.name} {rule.kept:g}" for rule in criteria.estimand.sampling]
+    value["estimand"]["sampling"] = tuple(rules)
     return dict(_leaves("", value))
 
 

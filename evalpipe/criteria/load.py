@@ -21,6 +21,7 @@ from evalpipe.criteria.model import (
     GateCriterion,
     MaskingCriteria,
     OutcomesCriteria,
+    Sampling,
     TaskType,
 )
 from evalpipe.criteria.rules import nearest
@@ -85,7 +86,7 @@ def build(data: Mapping[str, Any], *, extractors: str) -> Criteria:
         masking=MaskingCriteria(**_fields(MaskingCriteria, data["masking"])),
         extraction=_extraction(data["extraction"]),
         outcomes=OutcomesCriteria(**outcomes),
-        estimand=EstimandCriteria(**_fields(EstimandCriteria, data["estimand"])),
+        estimand=_estimand(data["estimand"]),
         gates=tuple(GateCriterion(**_fields(GateCriterion, gate)) for gate in data.get("gates", [])),
         extractors=extractors,
     )
@@ -98,8 +99,16 @@ def _extraction(values: Mapping[str, Any]) -> ExtractionCriteria:
     return ExtractionCriteria(**_fields(ExtractionCriteria, {**values, "task_types": types}))
 
 
+def _estimand(values: Mapping[str, Any]) -> EstimandCriteria:
+    rules = [
+        Sampling(**{key: _normal(get_type_hints(Sampling)[key], item) for key, item in row.items()})
+        for row in values.get("sampling", [])
+    ]
+    return EstimandCriteria(**_fields(EstimandCriteria, {**values, "sampling": rules}))
+
+
 def _fields(model: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _normal(kind, values[key]) for key, kind in get_type_hints(model).items()}
+    return {key: _normal(kind, values[key]) for key, kind in get_type_hints(model).items() if key in values}
 
 
 def _normal(kind: object, value: Any) -> Any:

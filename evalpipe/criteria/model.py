@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,38 @@ class OutcomesCriteria:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which share of the sessions of a kind were kept when logs were drawn from all traffic.
+
+    Attributes:
+        kept: Share of them, from 0 to 1. 0 says that the numbers do not speak of this kind.
+        column, value: Sessions with this value. Both empty: all that no rule above took.
+    """
+
+    kept: float
+    column: str = ""
+    value: str = ""
+
+    @property
+    def name(self) -> str:
+        """What rows call the kind: ``scenario=chat``, or ``rest``."""
+        return f"{self.column}={self.value}" if self.column else SAMPLING_REST
+
+
+#: Name of the rule that takes what no other rule took.
+SAMPLING_REST = "rest"
+
+
+@dataclass(frozen=True, slots=True)
 class EstimandCriteria:
-    """Who is compared with whom, over which traffic, and when a number is withheld."""
+    """Who is compared with whom, over which traffic, and when a number is withheld.
+
+    Attributes:
+        sampling: How sessions were drawn from all traffic; the first rule that takes a session holds,
+            and one that none takes was kept for certain. Empty where all sessions were kept.
+        population_weights: Share of each kind of work, where the population declares them; no key of
+            files that do not.
+    """
 
     reference: str
     population: str
@@ -92,6 +123,8 @@ class EstimandCriteria:
     simultaneous_draws: int
     metrics: tuple[str, ...]
     slices: tuple[str, ...]
+    sampling: tuple[Sampling, ...] = ()
+    population_weights: dict[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +162,14 @@ class Criteria:
         if section == "gates":
             return _digest([asdict(gate) for gate in self.gates])
         value = asdict(getattr(self, section))
+        if section == "estimand":
+            return _digest(_estimand(value))
         if section == "extraction":
             for task_type in value["task_types"]:
                 for key in TASK_TYPE_TESTS:
                     del task_type[key]
             return _digest([value, self.extractors])
-        return _digest(value)
+        return _digest(_estimand(value) if section == "estimand" else value)
 
     @property
     def measurement(self) -> str:
@@ -144,7 +179,17 @@ class Criteria:
     @property
     def hash(self) -> str:
         """Hash of the whole file, its name and version included."""
-        return _digest([asdict(self)])
+        value = asdict(self)
+        return _digest([value | {"estimand": _estimand(value["estimand"])}])
+
+
+#: What an estimand need not declare: left out of the hash then, so that older files keep theirs.
+_OPTIONAL = ("sampling", "population_weights")
+
+
+def _estimand(value: dict[str, Any]) -> dict[str, Any]:
+    """The estimand as it is hashed: without what was not declared, as it was before it could be."""
+    return {k: v for k, v in value.items() if k not in _OPTIONAL or v}
 
 
 def _digest(value: object) -> str:

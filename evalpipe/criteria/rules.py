@@ -17,12 +17,12 @@ from evalpipe.contracts import metrics, signals
 from evalpipe.contracts.model import Timing
 from evalpipe.contracts.tables import analysis
 from evalpipe.contracts.tables.signals import SESSION_OUTCOMES
+from evalpipe.criteria.populations import population_rules
 from evalpipe.criteria.problem import Problem
 from evalpipe.criteria.task_types import task_type_rules
 
 COMPARE_BY = ("agent", "agent_release", "model")
 REFERENCES = ("uniform", "stratum_mean", "control_pool", "loo_uniform")
-POPULATIONS = ("traffic", "equal", "own_share")
 GATE_KINDS = ("non_inferiority", "superiority")
 #: Nothing is declared: the design is what the log states, and observational where it states nothing.
 AS_LOGGED = "as_logged"
@@ -136,7 +136,7 @@ def _estimand(data: Mapping[str, Any]) -> Iterator[Problem]:
     elif not reference.removeprefix("model:").strip():
         fix = "Write model:VERSION, as versions are shown: model:acme · m-1"
         yield Problem("estimand.reference", "The reference names no version.", fix)
-    yield from _known("estimand.population", [estimand["population"]], POPULATIONS)
+    yield from population_rules(data)
     yield from _known("estimand.design", [estimand["design"]], DESIGNS)
 
 
@@ -172,6 +172,35 @@ def _strata(data: Mapping[str, Any]) -> Iterator[Problem]:
     if "routing_epoch" not in data["estimand"]["strata"]:
         what = "'routing_epoch' is not there, so sessions of different periods would be compared."
         yield Problem("estimand.strata", what, "Add it; where no epoch is logged, it is one epoch.")
+
+
+def _sampling(data: Mapping[str, Any]) -> Iterator[Problem]:
+    rules, allowed, seen = data["estimand"].get("sampling", []), strata_columns(), list[tuple[str, str]]()
+    for index, row in enumerate(rules):
+        key, column, value = f"estimand.sampling[{index}]", row.get("column", ""), row.get("value", "")
+        if not 0 <= row["kept"] <= 1:
+            yield Problem(
+                f"{key}.kept", f"{row['kept']:g} is no share.", "Write 0.1 where one session of ten was kept."
+            )
+        if bool(column) != bool(value):
+            missing = "value" if column else "column"
+            fix = "Name column and value, or neither for all other sessions."
+            yield Problem(f"{key}.{missing}", "A kind is a column with a value.", fix)
+        elif not column and index < len(rules) - 1:
+            fix = "Let it be the last rule: it takes all that the rules above did not."
+            yield Problem(key, "No session is left for the rules below.", fix)
+        elif (column, value) in seen:
+            yield Problem(key, f"'{column}={value}' stands twice.", "Name it once.")
+        elif column in SESSION_OUTCOMES and column not in allowed:
+            # A chance that follows what the version did, or which it was, does not undo how it was drawn.
+            why = NOT_STRATA.get(column, "the version changes it")
+            yield Problem(f"{key}.column", f"{column!r} cannot tell kinds apart: {why}.", _one_of(allowed))
+        elif column:
+            yield from _known(f"{key}.column", [column], allowed)
+        if column == "task_type" and not data["extraction"].get("task_types"):
+            fix = "Declare them with [[extraction.task_types]], or name another column."
+            yield Problem(f"{key}.column", "'task_type' is named and no task type is declared.", fix)
+        seen.append((column, value))
 
 
 def _metrics(data: Mapping[str, Any]) -> Iterator[Problem]:
@@ -222,4 +251,6 @@ def _margin(key: str, gate: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key, what, "Write 0.05 for 5 percentage points.")
 
 
-RULES: tuple[Rule, ...] = (_names, _ranges, task_type_rules, _estimand, _weights, _strata, _metrics, _gates)
+RULES: tuple[Rule, ...] = (
+    _names, _ranges, task_type_rules, _estimand, _weights, _strata, _sampling, _metrics, _gates,
+)  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 from evalpipe.criteria.model import (
@@ -18,6 +19,7 @@ from evalpipe.criteria.model import (
     GateCriterion,
     MaskingCriteria,
     OutcomesCriteria,
+    Sampling,
     TaskType,
 )
 from evalpipe.criteria.problem import Problem
@@ -34,6 +36,7 @@ TEXTS = ("name", "version", "description")
 TOP_KEYS = (*TEXTS, *SECTIONS, "gates")
 OPTIONAL = ("description", "gates")
 TASK_TYPES = "extraction.task_types"
+SAMPLING = "estimand.sampling"
 
 _WORDS: dict[object, str] = {
     str: "a string",
@@ -81,7 +84,7 @@ def _shape(data: Mapping[str, Any]) -> Iterator[Problem]:
     for section, model in SECTIONS.items():
         values = data.get(section)
         if isinstance(values, dict):
-            yield from _typed(section, values, model, lists=("task_types",))
+            yield from _typed(section, values, model, lists=("task_types", "sampling"))
         elif section in data:
             yield Problem(section, "The key is not a table.", f"Open it with the line [{section}].")
     gates = data.get("gates", [])
@@ -91,6 +94,17 @@ def _shape(data: Mapping[str, Any]) -> Iterator[Problem]:
         for index, gate in enumerate(gates):
             yield from _typed(f"gates[{index}]", gate, GateCriterion)
     yield from _task_types(data)
+    yield from _sampling(data)
+
+
+def _sampling(data: Mapping[str, Any]) -> Iterator[Problem]:
+    estimand = data.get("estimand")
+    rules = estimand.get("sampling", []) if isinstance(estimand, dict) else []
+    if not _is_tables(rules):
+        yield Problem(SAMPLING, "The key is not a list of tables.", f"Open each kind with [[{SAMPLING}]].")
+        return
+    for index, row in enumerate(rules):
+        yield from _typed(f"{SAMPLING}[{index}]", row, Sampling, needed=("kept",))
 
 
 def _task_types(data: Mapping[str, Any]) -> Iterator[Problem]:
@@ -123,13 +137,15 @@ def _typed(
 ) -> Iterator[Problem]:
     """Problems of one table; ``lists`` are keys that hold tables of their own and are checked apart."""
     hints = get_type_hints(model)
+    # A field that may be left out has a default that says so: nothing is declared.
+    required = {f.name for f in fields(model) if f.default is MISSING and f.default_factory is MISSING}
     yield from _unknown(f"{section}.", values, hints)
     for name, kind in hints.items():
         key = f"{section}.{name}"
         if name in lists:
             continue
         if name not in values:
-            if needed is None or name in needed:
+            if name in (required if needed is None else needed):
                 yield _absent(key)
         elif not is_of(kind, values[name]):
             yield _mistyped(key, kind)

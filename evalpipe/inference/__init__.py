@@ -18,6 +18,7 @@ from evalpipe.inference.model import (
     GateResult,
     Options,
     Sample,
+    Standard,
 )
 from evalpipe.inference.multiplicity import P_METHODS, adjust
 from evalpipe.inference.power import (
@@ -55,6 +56,7 @@ __all__ = [
     "Sample",
     "SampleRatio",
     "Share",
+    "Standard",
     "adjust",
     "agresti_coull",
     "clopper_pearson",

@@ -66,12 +66,13 @@ class _Levels:
     influence: Floats
 
 
-def bridge(old: Sample, new: Sample, options: Options) -> Bridge:
+def bridge(old: Sample, new: Sample, options: Options, *, before: Options | None = None) -> Bridge:
     """Compare two measurements on an overlap.
 
     Args:
         old, new: The same N sessions in the same order, under each measurement; strata may differ.
         options: How levels are estimated: population, support, alpha, seed.
+        before: The same for the old measurement, whose strata may have other parents and weights.
 
     Returns:
         Series may be chained if every version was moved like the others, to within
@@ -80,26 +81,27 @@ def bridge(old: Sample, new: Sample, options: Options) -> Bridge:
     Raises:
         ValueError: As :func:`compare`; versions or users of the two differ.
     """
-    for sample in (old, new):
+    asked = before or options
+    for sample, one in ((old, asked), (new, options)):
         check_sample(sample)
-        check_options(options, sample.n_versions, sample.n_strata)
+        check_options(one, sample.n_versions, sample.n_strata)
     if not (np.array_equal(old.version, new.version) and np.array_equal(old.user, new.user)):
         raise ValueError("the two samples must hold the same sessions in the same order")
     k = old.n_versions
     n_sessions = np.bincount(old.version, minlength=k)
     n_users = len(np.unique(old.user))
-    before, after = _levels(old, options), _levels(new, options)
-    both = np.intersect1d(before.versions, after.versions)
+    earlier, after = _levels(old, asked), _levels(new, options)
+    both = np.intersect1d(earlier.versions, after.versions)
     columns = np.full((8, k), np.nan)
     reason = "few_sessions" if len(old.y) < MIN_SESSIONS else "few_users" if n_users < MIN_USERS else ""
     if len(both) < 2:
         why = reason or "no_comparator"
         return _laid(columns, (math.nan, math.nan), n_sessions, n_users, "unavailable", why)
-    at = [np.searchsorted(one.versions, both) for one in (before, after)]
-    shift = after.level[at[1]] - before.level[at[0]]
+    at = [np.searchsorted(one.versions, both) for one in (earlier, after)]
+    shift = after.level[at[1]] - earlier.level[at[0]]
     psi = np.zeros((int(old.user.max()) + 1, len(both)))
     psi[after.users] += after.influence[:, at[1]]
-    psi[before.users] -= before.influence[:, at[0]]
+    psi[earlier.users] -= earlier.influence[:, at[0]]
     contrast = np.eye(len(both)) - 1.0 / len(both)
     own, apart_se, mean_se = (np.sqrt((part**2).sum(axis=0)) for part in (psi, psi @ contrast, psi.mean(axis=1)))
     df = max(n_users - 1, 1)
@@ -113,7 +115,7 @@ def bridge(old: Sample, new: Sample, options: Options) -> Bridge:
     wide = float(stats.t.ppf(1.0 - level / 2.0, df)) * apart_se
     apart = shift - shift.mean()
     is_alike = bool(((apart - wide >= -MARGIN) & (apart + wide <= MARGIN)).all())
-    levels = (before.level[at[0]], after.level[at[1]])
+    levels = (earlier.level[at[0]], after.level[at[1]])
     columns[:, both] = (*levels, shift, shift - half, shift + half, apart, apart - wide, apart + wide)
     reason = reason or ("" if is_alike else "not_equivalent")
     mean = (float(shift.mean()), float(mean_se))

@@ -17,6 +17,7 @@ from evalpipe.inference.gates import MIN_DF
 from evalpipe.inference.intervals import known_error, mean_interval, stratified_trials, t_interval
 from evalpipe.inference.letters import compact_letters
 from evalpipe.inference.model import Bools, Comparison, Floats, Options, Sample
+from evalpipe.inference.plain_pairs import PlainPairs, newcombe_pairs
 from evalpipe.inference.power import smallest_effect
 from evalpipe.inference.prepare import Prepared, Totals, find_support, layout, nothing_to_compare, prepare, total
 from evalpipe.inference.randomization import TestResult, randomization_test
@@ -79,7 +80,8 @@ def compare(sample: Sample, options: Options) -> Comparison:
     streams = np.random.SeedSequence(options.seed).spawn(3)
     test = randomization_test(layout(sample, totals, prepared), options.design, options, streams[2])
     strata = lay_strata(sample, totals, support, prepared)
-    return _assemble(totals, support, prepared, found, test, strata, options, streams, is_ranked=is_ranked)
+    plain = newcombe_pairs(sample, strata, prepared.versions, options.alpha)
+    return _assemble(totals, support, prepared, found, test, strata, plain, options, streams, is_ranked=is_ranked)
 
 
 def _estimate(prepared: Prepared) -> _Estimates:
@@ -147,6 +149,7 @@ def _assemble(
     found: _Estimates,
     test: TestResult,
     strata: Strata,
+    plain: PlainPairs,
     options: Options,
     streams: list[np.random.SeedSequence],
     *,
@@ -227,6 +230,10 @@ def _assemble(
         pair_gstar=two(np.where(shown, found.pairs.pair_gstar, np.nan)),
         pair_lo=two(pair_lo),
         pair_hi=two(pair_hi),
+        newcombe_lo=plain.lo,
+        newcombe_hi=plain.hi,
+        plain_successes=plain.successes,
+        plain_sessions=plain.sessions,
         pair_better=better,
         status=status,
         reasons=reasons,

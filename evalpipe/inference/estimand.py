@@ -35,7 +35,12 @@ class Estimand:
 
 
 def estimand(
-    traffic: Floats, cell_weight: Floats, reference: str, reference_index: int | None, population: str
+    traffic: Floats,
+    cell_weight: Floats,
+    reference: str,
+    reference_index: int | None,
+    population: str,
+    standard: Floats | None = None,
 ) -> Estimand:
     """Coefficients for one reference and population.
 
@@ -48,13 +53,16 @@ def estimand(
             of the stratum. ``control_pool``: minus the mean of the other versions' sessions.
             ``model``: minus one version.
         reference_index: Row of the version that ``model`` compares with.
-        population: ``traffic``, ``own_share`` or ``equal``.
+        population: ``traffic``; ``own_share``; ``equal``; ``overlap``, proportional to
+            1 / sum_k 1/n_ks, which makes the sum of the variances of theta smallest where all cells
+            vary alike (Li and Li, 2019); or ``standard``.
+        standard: (S,) declared weights of the kept strata, which are renormalised.
 
     Returns:
         The coefficients. With ``own_share`` each version is scored on its own mix of work.
     """
     n_versions, n_strata = traffic.shape
-    weights = _weights(traffic, population)
+    weights = _weights(traffic, population, standard)
     eye = np.eye(n_versions)
     # minus[k, j, s]: weight of version j in what version k is compared with, in stratum s.
     minus = np.zeros((n_versions, n_versions, n_strata))
@@ -84,8 +92,13 @@ def estimand(
     )
 
 
-def _weights(traffic: Floats, population: str) -> Floats:
+def _weights(traffic: Floats, population: str, standard: Floats | None) -> Floats:
     n_versions, n_strata = traffic.shape
+    if population == "standard" and standard is not None:
+        return np.tile(standard / standard.sum(), (n_versions, 1))
+    if population == "overlap":
+        thinnest = 1.0 / (1.0 / traffic).sum(axis=0)
+        return np.tile(thinnest / thinnest.sum(), (n_versions, 1))
     if population == "own_share":
         return np.asarray(traffic / traffic.sum(axis=1, keepdims=True))
     if population == "equal":

@@ -13,7 +13,13 @@ from evalpipe.inference.model import Bools, Floats
 
 
 def worst_case_bounds(
-    y: Floats, is_known: Bools, version: Ints, stratum: Ints, weights: Floats, n_versions: int
+    y: Floats,
+    is_known: Bools,
+    version: Ints,
+    stratum: Ints,
+    weights: Floats,
+    n_versions: int,
+    v: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Bounds of net improvement against the uniform mean (Manski, 1990).
 
@@ -21,6 +27,7 @@ def worst_case_bounds(
         y: (N,) outcomes in [0, 1]; read where known. is_known: (N,).
         version, stratum: (N,) codes. n_versions: K.
         weights: (S,) traffic weights of the strata; NaN or 0 leaves one out.
+        v: (N,) sampling weights of the sessions; 1 by default.
 
     Returns:
         (K,) lower bounds, each version's unknown outcomes all 0 and those of the others all 1, and
@@ -32,9 +39,10 @@ def worst_case_bounds(
     w = np.where(used, weights, 0.0) / weights[used].sum()
     size = n_versions * len(weights)
     cell = version.astype(np.int64) * len(weights) + stratum
-    n = tally(cell, np.ones(len(y)), size)
-    found = tally(cell, np.where(is_known, y, 0.0), size)
-    unknown = tally(cell, (~is_known).astype(np.float64), size)
+    v = np.ones(len(y)) if v is None else v
+    n = tally(cell, v, size)
+    found = tally(cell, np.where(is_known, v * y, 0.0), size)
+    unknown = tally(cell, np.where(is_known, 0.0, v), size)
     low, high = (
         (divide(top, n).reshape(n_versions, -1)[:, used] @ w[used]) for top in (found, found + unknown)
     )  # fmt: skip

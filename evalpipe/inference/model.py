@@ -17,7 +17,7 @@ Codes = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 REFERENCES = ("uniform", "stratum_mean", "control_pool", "loo_uniform", "model")
-POPULATIONS = ("traffic", "own_share", "equal")
+POPULATIONS = ("traffic", "own_share", "equal", "overlap", "standard")
 DESIGNS = ("randomized_session", "randomized_user", "observational")
 
 
@@ -54,13 +54,29 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Standard:
+    """A standard population: declared weights of groups of strata, as in direct standardisation.
+
+    Inside a group the strata share its weight by the traffic of the sample at hand.
+
+    Attributes:
+        weight: (G,) weights, not negative; a weight whose strata have no traffic is not covered.
+        group: (S,) group of each stratum, or -1 for one outside the population.
+    """
+
+    weight: Floats
+    group: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What is estimated, under which design, and when a number is withheld.
 
     Attributes:
         reference: One of :data:`REFERENCES`; ``model`` needs ``reference_index``.
         reference_index: Version code that ``reference="model"`` compares with.
-        population: One of :data:`POPULATIONS`: the weights of the strata.
+        population: One of :data:`POPULATIONS`: the weights of the strata; ``standard`` needs ``standard``.
+        standard: Declared weights.
         design: One of :data:`DESIGNS`: how versions were assigned.
         alpha: Error rate of the two-sided intervals.
         min_users_per_cell: Distinct users below which a cell does not count.
@@ -95,6 +111,7 @@ class Options:
     power: float = 0.8
     shuffle_budget: float = 5e8
     threads: int = 1
+    standard: Standard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +144,9 @@ class Comparison:
             what it held itself.
         cov: (K, K) covariance of ``estimate``. theta_cov: (K, K) covariance of ``theta``.
         pair_diff, pair_se, pair_df, pair_gstar, pair_lo, pair_hi: (K, K) theta_i - theta_j.
+        newcombe_lo, newcombe_hi: (K, K) score interval of the same difference, where plain counts of a
+            small independent sample are all that there is to it; NaN elsewhere.
+        plain_successes, plain_sessions: (K,) the counts behind them.
         pair_better: (K, K) whether i is established to be better than j (after the direction).
         status, reasons: Per version.
     """
@@ -171,6 +191,10 @@ class Comparison:
     pair_gstar: Floats
     pair_lo: Floats
     pair_hi: Floats
+    newcombe_lo: Floats
+    newcombe_hi: Floats
+    plain_successes: Floats
+    plain_sessions: Floats
     pair_better: Bools
     status: list[str]
     reasons: list[tuple[str, ...]]

@@ -97,7 +97,7 @@ def total(sample: Sample) -> Totals:
 def find_support(sample: Sample, totals: Totals, options: Options) -> Support:
     """Common support of a sample."""
     version, stratum = np.divmod(totals.rows.cell, sample.n_strata)
-    evidence = Evidence(totals.rows.user, version, stratum, totals.traffic, totals.n_sessions)
+    evidence = Evidence(totals.rows.user, version, stratum, totals.traffic, totals.n_sessions, options.standard)
     return common_support(
         evidence,
         options.parents,
@@ -155,6 +155,7 @@ def prepare(sample: Sample, totals: Totals, support: Support, options: Options) 
         options.reference,
         index,
         options.population,
+        None if support.weight is None else support.weight[strata],
     )
     return Prepared(
         versions=versions,
@@ -173,16 +174,30 @@ def layout(sample: Sample, totals: Totals, prepared: Prepared) -> Layout:
     """Sessions laid out for the randomization test."""
     has = np.flatnonzero(totals.has)[prepared.chosen]
     version, stratum = np.divmod(prepared.cell, len(prepared.strata))
-    target, m = prepared.target, totals.m[prepared.chosen]
+    target, m, t = prepared.target, totals.m[prepared.chosen], totals.t[prepared.chosen]
+    if sample.weight is not None:
+        m, t = _unscaled(m, t, totals.v[prepared.chosen], stratum, len(prepared.strata))
     return Layout(
         version=version,
         stratum=stratum,
         user=np.unique(sample.user[has], return_inverse=True)[1].astype(np.int64),
         epoch=np.unique(sample.epoch[has], return_inverse=True)[1].astype(np.int64),
         m=m,
-        t=totals.t[prepared.chosen],
+        t=t,
         ell=target.ell,
         contrast=target.contrast,
         weights=target.weights[0] if target.contrast is not None else None,
         is_plain=bool((m == 1.0).all()),
     )
+
+
+def _unscaled(m: Floats, t: Floats, v: Floats, stratum: Ints, n_strata: int) -> tuple[Floats, Floats]:
+    """m and t over a weight that all sessions of a stratum share, where they do.
+
+    The statistic of the test does not change, since a common factor cancels in a cell mean and in its
+    variance; sessions that count 1 are drawn as tables, at a cost free of their number.
+    """
+    common = np.ones(n_strata)
+    common[stratum] = v
+    scale = common[stratum]
+    return (m / scale, t / scale) if (v == scale).all() else (m, t)

@@ -110,7 +110,8 @@ class Withheld:
         two = np.full((n_versions, n_versions), np.nan)
         zero = np.zeros(n_versions, dtype=np.int64)
         names = "estimate lo hi lo_sim hi_sim se df gstar p_perm p_normal p_adj theta theta_lo theta_hi deff mde"
-        squares = "cov theta_cov pair_diff pair_se pair_df pair_gstar pair_lo pair_hi"
+        names += " plain_successes plain_sessions"
+        squares = "cov theta_cov pair_diff pair_se pair_df pair_gstar pair_lo pair_hi newcombe_lo newcombe_hi"
         return Comparison(
             **{name: one.copy() for name in names.split()},
             **{name: two.copy() for name in squares.split()},

@@ -7,12 +7,12 @@ some kind of work cannot be scored on it; a number that pretends otherwise is ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalpipe.inference.cells import Ints
-from evalpipe.inference.model import Bools, Codes, Floats
+from evalpipe.inference.cells import Ints, tally
+from evalpipe.inference.model import Bools, Codes, Floats, Standard
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Evidence:
         user, version, stratum: One row a distinct (user, version, stratum) with data, (R,).
         traffic: (K, S) sampling-weighted sessions, those without a denominator included.
         sessions: (K,) sessions with a denominator.
+        standard: Declared weights of the population; None where traffic is what is weighed. A stratum
+            without a weight is outside the population: it is dropped, and merged with nothing.
     """
 
     user: Ints
@@ -30,6 +32,7 @@ class Evidence:
     stratum: Ints
     traffic: Floats
     sessions: Ints
+    standard: Standard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,16 @@ class Support:
         version_reasons: Per version, why it left; empty when it stays.
         target: (S,) stratum that each stratum's sessions are estimated in (itself unless merged).
         is_kept: (S,) whether an estimation stratum is in the support.
-        share: Traffic share of the kept strata among versions that stay; NaN without traffic.
+        share: Traffic share of the kept strata among versions that stay, NaN without traffic; with a
+            standard population the share of its weights.
+        weight: (S,) weights of the kept strata in a standard population, 0 elsewhere; None without one.
     """
 
     version_reasons: tuple[tuple[str, ...], ...]
     target: Ints
     is_kept: Bools
     share: float
+    weight: Floats | None = None
 
     @property
     def versions(self) -> Ints:
@@ -90,6 +96,8 @@ def common_support(
             reasons[k] = ("too_few_sessions",)
     present = np.array([not why for why in reasons])
     tree = np.full(n_strata, -1, dtype=np.int64) if parents is None else parents.astype(np.int64)
+    if evidence.standard is not None:
+        evidence, tree = _inside(evidence, evidence.standard, tree)
 
     merged = _merge(evidence, present, tree, min_users)
     if merged.share < min_share:
@@ -101,7 +109,32 @@ def common_support(
             merged = _merge(evidence, present, tree, min_users)
     if present.sum() < 2:
         return Support(tuple(reasons), merged.target, np.zeros(n_strata, dtype=bool), merged.share)
-    return Support(tuple(reasons), merged.target, merged.is_kept, merged.share)
+    weight = None if evidence.standard is None else np.where(merged.is_kept, merged.weight, 0.0)
+    return Support(tuple(reasons), merged.target, merged.is_kept, merged.share, weight)
+
+
+def _inside(evidence: Evidence, standard: Standard, tree: Ints) -> tuple[Evidence, Ints]:
+    """The evidence and the parents of strata that have a weight; those without it are nobody's parent."""
+    has_weight = (standard.group >= 0) & (standard.weight[standard.group] > 0)
+    outside = (evidence.traffic.sum(axis=0) > 0) & ~has_weight
+    keep = ~outside[evidence.stratum]
+    inside = replace(
+        evidence,
+        user=evidence.user[keep],
+        version=evidence.version[keep],
+        stratum=evidence.stratum[keep],
+        traffic=np.where(outside, 0.0, evidence.traffic),
+    )
+    return inside, np.where(outside | ((tree >= 0) & outside[tree]), -1, tree)
+
+
+def _standard_weights(standard: Standard, traffic: Floats) -> Floats:
+    """(S,) weights of strata: each group's weight, shared by the (S,) traffic; 0 where it has none."""
+    has = (standard.group >= 0) & (traffic > 0)
+    group = standard.group[has]
+    weight = np.zeros(len(traffic))
+    weight[has] = standard.weight[group] * traffic[has] / tally(group, traffic[has], len(standard.weight))[group]
+    return weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +144,7 @@ class _Merged:
     share: float
     is_counted: Bools
     traffic: Floats
+    weight: Floats
 
 
 def _merge(evidence: Evidence, members: Bools, parents: Ints, min_users: int) -> _Merged:
@@ -120,6 +154,8 @@ def _merge(evidence: Evidence, members: Bools, parents: Ints, min_users: int) ->
     counts = np.bincount(version * n_strata + stratum, minlength=n_versions * n_strata)
     is_counted = counts.reshape(n_versions, n_strata) >= min_users
     traffic = evidence.traffic[members].sum(axis=0)
+    standard = evidence.standard
+    weight = np.zeros(n_strata) if standard is None else _standard_weights(standard, traffic)
     depth = _depths(parents)
     target = np.arange(n_strata)
     while True:
@@ -132,6 +168,8 @@ def _merge(evidence: Evidence, members: Bools, parents: Ints, min_users: int) ->
         target[target == child] = parent
         traffic[parent] += traffic[child]
         traffic[child] = 0.0
+        weight[parent] += weight[child]
+        weight[child] = 0.0
         inside = target[stratum] == parent
         # Distinct users of a merged cell: the same user may have sessions in several children.
         pairs = np.unique(version[inside] * (int(user.max(initial=0)) + 1) + user[inside])
@@ -140,7 +178,10 @@ def _merge(evidence: Evidence, members: Bools, parents: Ints, min_users: int) ->
     is_kept = (traffic > 0) & is_counted[members].all(axis=0)
     total = float(traffic.sum())
     share = float(traffic[is_kept].sum()) / total if total > 0 else float("nan")
-    return _Merged(target, is_kept, share, is_counted, traffic)
+    if standard is not None:
+        # A weight whose strata nobody served in this window is not covered either.
+        share = float(weight[is_kept].sum()) / float(standard.weight.sum())
+    return _Merged(target, is_kept, share, is_counted, traffic, weight)
 
 
 def _leavers(

@@ -62,6 +62,7 @@ def check_options(options: Options, n_versions: int, n_strata: int) -> None:
         raise ValueError(f"reference_index must be a version code below {n_versions}")
     if options.reference == "model" and options.reference_index is None:
         raise ValueError("reference 'model' needs reference_index")
+    _check_standard(options, n_strata)
     if not 0 < options.alpha < 1:
         raise ValueError("alpha must lie between 0 and 1")
     for name, number in (("permutations", options.permutations), ("draws", options.draws)):
@@ -83,6 +84,20 @@ def _check_parents(options: Options, n_strata: int) -> None:
     for _ in range(n_strata):
         above = np.where(above >= 0, parents[above], -1)
     _refuse("parents", "on a cycle", above >= 0)
+
+
+def _check_standard(options: Options, n_strata: int) -> None:
+    standard = options.standard
+    if (options.population == "standard") != (standard is not None):
+        raise ValueError("population 'standard' and the option standard need each other")
+    if standard is None:
+        return
+    if not np.isfinite(standard.weight).all() or (standard.weight < 0).any() or not standard.weight.sum() > 0:
+        raise ValueError("weights of a standard population are not negative, and one of them is positive")
+    if standard.group.shape != (n_strata,):
+        raise ValueError(f"groups of a standard population have shape {standard.group.shape}, expected ({n_strata},)")
+    if ((standard.group < -1) | (standard.group >= len(standard.weight))).any():
+        raise ValueError("a group of a standard population is out of range")
 
 
 def _check_codes(name: str, codes: NDArray[np.int32], bound: int | None) -> None:

@@ -8,6 +8,7 @@ from evalpipe.masking import ner, tombstones
 from evalpipe.masking.canaries import Canaries, drop_canaries, drop_canary_rows, plant_canaries
 from evalpipe.masking.canary_rows import CANARY_SOURCE, CANARY_TENANT
 from evalpipe.masking.consent import apply_consent, concerning, with_tokens, withdrawn, without_spans, without_text
+from evalpipe.masking.contain import contain
 from evalpipe.masking.kernel import MaskedPart, mask_copies, mask_files, mask_part, mask_quarantine, mask_vectors
 from evalpipe.masking.keys import MaskingKey, load_or_create
 from evalpipe.masking.leak_check import LeakReport, leak_check
@@ -30,6 +31,7 @@ __all__ = [
     "apply_consent",
     "check_words",
     "concerning",
+    "contain",
     "drop_canaries",
     "drop_canary_rows",
     "judge_rates",

@@ -4,7 +4,7 @@ Belongs here: applying ``arguments.toml`` to JSON that is masked already. Does n
 (``engine``), columns (``policy``). It runs behind the rules, so that a session still learns names from
 paths, and again over its own result without changing it: a re-scan is safe.
 
-What cannot be read as JSON stays masked text.
+What cannot be read as JSON stays masked text, without the keys to drop that its letters show.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import polars as pl
 
+from evalpipe.masking import documents
 from evalpipe.masking.engine import PATH, TOKEN_IN_TEXT
 from evalpipe.masking.rules import load_ruleset
 
@@ -48,6 +48,7 @@ class ArgumentPolicy:
         drop, pictures: Keys whose value goes, in any case or where it is a picture.
         homes, known, files: What may stay of a path.
         trigger: Finds texts that hold a key to drop.
+        cut: Such a key with its value, in what is no document.
     """
 
     tools: Mapping[str, Mapping[str, str]]
@@ -57,6 +58,7 @@ class ArgumentPolicy:
     known: frozenset[str]
     files: frozenset[str]
     trigger: str
+    cut: str
 
 
 @lru_cache(maxsize=8)
@@ -72,9 +74,10 @@ def argument_policy(folder: Path) -> ArgumentPolicy:
                 mine |= dict.fromkeys(row.get(action, ()), action)
     drop, pictures = frozenset(everywhere.get("drop", ())), frozenset(everywhere.get("drop_pictures", ()))
     keys = "|".join(re.escape(key) for key in sorted(drop)) or "$^"
-    trigger = rf'"(?:{keys})"\s*:\s*"|;base64,|[A-Za-z0-9+/]{{256}}'
+    trigger = rf'\\{{0,15}}"(?:{keys})\\{{0,15}}"\s*:|;base64,|[A-Za-z0-9+/]{{256}}'
+    cut = rf'("(?:{keys})"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|\[[^\[\]{{}}]*(?:\]|\Z))'
     homes, known, files = (frozenset(paths.get(name, ())) for name in ("homes", "known", "files"))
-    return ArgumentPolicy(tools, drop, pictures, homes, known, files, trigger)
+    return ArgumentPolicy(tools, drop, pictures, homes, known, files, trigger, cut)
 
 
 def tool_of(name: str | None, policy: ArgumentPolicy) -> Mapping[str, str]:
@@ -99,7 +102,7 @@ def apply(
     """
     policy = argument_policy(plan.ruleset)
     for column in ("arguments", "output", "text"):
-        is_document = steps[column].str.contains(r"^\s*[\[{]").fill_null(value=False)
+        is_document = steps[column].str.contains(r"(?m)^\s*[\[{\"]").fill_null(value=False)
         wanted = is_document & steps[column].str.contains(policy.trigger).fill_null(value=False)
         if column == "arguments":
             names = steps["name"].drop_nulls().unique()
@@ -140,15 +143,41 @@ def one(text: str, tool: str | None, tenant: str, plan: MaskPlan) -> tuple[str, 
         The text, unchanged byte for byte where nothing applies, and what was replaced.
     """
     policy = argument_policy(plan.ruleset)
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text, ()
-    if not isinstance(document, (dict, list)):
-        return text, ()
+    document = documents.read(text)
+    if document is documents.NOTHING:
+        return _lines(text, tool, tenant, plan)
     walk = _Walk(policy, tool_of(tool, policy), plan, tenant)
-    out = walk.node(document, "")
-    return (orjson.dumps(out).decode(), tuple(walk.hits)) if walk.hits else (text, ())
+    try:
+        out = walk.node(document, "")
+        new = documents.write(out) if walk.hits else text
+    except RecursionError:
+        token, hits = plan.withheld("json", len(text.encode()), document=True)
+        return token.decode(), tuple(hits)
+    return new, tuple(walk.hits)
+
+
+def _lines(text: str, tool: str | None, tenant: str, plan: MaskPlan) -> tuple[str, tuple[Hit, ...]]:
+    """A text that is no document: each line that is one, and of all others the keys to drop by their letters."""
+    policy = argument_policy(plan.ruleset)
+    lines = text.split("\n")
+    hits: list[Hit] = []
+    for at, line in enumerate(lines):
+        is_document = line.lstrip()[:1] in ("{", "[", '"') and documents.read(line) is not documents.NOTHING
+        if len(lines) > 1 and is_document:
+            lines[at], more = one(line, tool, tenant, plan)
+            hits += more
+    # A document that was cut short, or stands in the middle of prose.
+    new, n = re.subn(policy.cut, r"\1null", "\n".join(lines))
+    if n:
+        hits += [_hit("blob", None, match.group(2)) for match in re.finditer(policy.cut, "\n".join(lines))]
+    return new, tuple(hits)
+
+
+def _hit(what: str, new: str | None, old: str) -> Hit:
+    from evalpipe.masking.plan import Hit
+
+    entity = "DROPPED" if new is None else "URL" if what == "url" else PATH
+    return Hit(entity, what, "arguments", len(old.encode("utf-8", "surrogatepass")))
 
 
 class _Walk:
@@ -167,6 +196,10 @@ class _Walk:
             return [self.node(item, f"{path}[]") for item in value]
         if not isinstance(value, str):
             return value
+        if value.lstrip()[:1] in ("{", "[") and re.search(self._policy.trigger, value):
+            new, hits = one(value, None, self._tenant, self._plan)
+            self.hits += hits
+            return new
         action = self._actions.get(path)
         if action == "path":
             return self._changed(value, self._path(value), action)
@@ -174,16 +207,15 @@ class _Walk:
 
     def _member(self, key: str, value: Any, path: str) -> Any:
         is_picture = key in self._policy.pictures and isinstance(value, str) and _PICTURE.match(value)
-        if is_picture or (key in self._policy.drop and isinstance(value, str)):
-            return self._changed(value, None, "picture" if is_picture else "blob")
+        is_blob = key in self._policy.drop and value is not None and not isinstance(value, bool)
+        if is_picture or is_blob:
+            old = value if isinstance(value, str) else documents.write(value)
+            return self._changed(old, None, "picture" if is_picture else "blob")
         return self.node(value, f"{path}.{key}" if path else key)
 
     def _changed(self, old: str, new: str | None, what: str) -> str | None:
-        from evalpipe.masking.plan import Hit
-
         if new != old:
-            entity = "DROPPED" if new is None else "URL" if what == "url" else PATH
-            self.hits.append(Hit(entity, what, "arguments", len(old.encode("utf-8", "surrogatepass"))))
+            self.hits.append(_hit(what, new, old))
         return new
 
     def _path(self, value: str) -> str:

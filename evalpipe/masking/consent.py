@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN as WITHDRAWN
+from evalpipe.masking.tombstones import canonical
 
 if TYPE_CHECKING:
     from evalpipe.masking.plan import MaskPlan
@@ -93,13 +94,13 @@ def concerning(ledger: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The rows, each once, sorted.
     """
-    place = people.unique().with_columns(pl.col("tenant").fill_null(""))
+    place = people.unique().with_columns(pl.col("tenant").fill_null(""), canonical=_canonical(people.unique()))
     rows = ledger.unique().with_row_index("row")
     of_tenant = pl.col("of_tenant").is_null() | (pl.col("of_tenant") == pl.col("tenant"))
-    named = rows.rename({"tenant": "of_tenant"})
+    named = rows.rename({"tenant": "of_tenant"}).with_columns(canonical=_canonical(rows))
     found = pl.concat([
-        place.join(named.drop("source"), on="user_id", how="inner").filter(of_tenant).select("row"),
-        place.join(named.drop("user_id"), on="source", how="inner").filter(of_tenant).select("row"),
+        place.join(named.drop("source"), on="canonical", how="inner").filter(of_tenant).select("row"),
+        place.join(named.drop("user_id", "canonical"), on="source", how="inner").filter(of_tenant).select("row"),
     ])  # fmt: skip
     return rows.join(found.unique(), on="row", how="semi").drop("row").sort(pl.all(), nulls_last=True)
 
@@ -127,12 +128,19 @@ def with_tokens(ledger: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
     return pl.concat([ledger, pl.DataFrame(rows, schema=ledger.schema)])
 
 
+def _canonical(people: pl.DataFrame) -> pl.Series:
+    """Ids of users in the form under which an erasure takes them for one person too."""
+    ids = people["user_id"].cast(pl.String)
+    distinct = [user for user in ids.unique() if user is not None]
+    return ids.replace({user: canonical(user) for user in distinct}) if distinct else ids
+
+
 def _told(sessions: pl.DataFrame, ledger: pl.DataFrame) -> pl.Series:
     """What the ledger says of each session; null where it is silent."""
     word = pl.when(pl.col("status") == WITHDRAWN).then(pl.lit(WITHDRAWN))
     rows = ledger.with_columns(said=word.otherwise(pl.coalesce("legal_basis", pl.lit("granted"))))
-    place = sessions.select("session_id", "user_id", "source", tenant=pl.col("tenant").fill_null(""))
-    rows = rows.rename({"tenant": "of_tenant"})
+    place = sessions.select("session_id", "source", tenant=pl.col("tenant").fill_null(""), user_id=_canonical(sessions))
+    rows = rows.rename({"tenant": "of_tenant"}).with_columns(user_id=_canonical(rows))
     users = rows.filter(pl.col("user_id").is_not_null()).select("user_id", "of_tenant", "said")
     sources = rows.filter(pl.col("source").is_not_null()).select("source", "of_tenant", "said")
     found = pl.concat(

@@ -17,6 +17,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking.templates import SPLIT_MARK
 
 _T = TypeVar("_T")
+_Refused = list[tuple[str, str]]
 
 POSITIVES, NEGATIVES, SESSIONS = "positives.jsonl", "negatives.jsonl", "sessions.jsonl"
 
@@ -34,7 +35,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A labelled text."""
+    """A labelled text; ``line`` is its file and line, since ids may come twice."""
 
     id: str
     text: str
@@ -42,6 +43,7 @@ class Sample:
     lang: str
     carrier: str
     tier: str
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,11 @@ def load(folder: Path) -> Corpus:
     return corpus
 
 
-def _kept(path: Path, read: Callable[[dict[str, Any], str], _T], refused: list[tuple[str, str]]) -> Iterator[_T]:
+def _kept(path: Path, read: Callable[[dict[str, Any], str, _Refused], _T], refused: _Refused) -> Iterator[_T]:
     """Rows of a file that keep the layout; one bad row costs no other."""
     for line, where in _lines(path):
         try:
-            yield read(_row(line, where), where)
+            yield read(_row(line, where), where, refused)
         except EvalpipeError as error:
             refused.append((error.where or where, error.what))
 
@@ -126,23 +128,24 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     return row
 
 
-def _session(row: dict[str, Any], where: str) -> Session:
+def _session(row: dict[str, Any], where: str, refused: _Refused) -> Session:
     turns = row.get("turns")
     if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
         raise EvalpipeError("CORPUS_INVALID", "turns is not a list of objects.", where=where)
     name = str(row.get("session_id") or row.get("id") or where.rpartition(":")[2])
     base = {"lang": row.get("lang", ""), "tier": row.get("tier", "rule")}
-    samples = tuple(
-        _sample(
-            base | turn | {"id": f"{name}/{turn.get('turn', at)}", "carrier": turn.get("role", "")},
-            f"{where} turn {at}",
-        )
-        for at, turn in enumerate(turns)
-    )
-    return Session(name, str(base["lang"]), samples)
+    samples: list[Sample] = []
+    for at, turn in enumerate(turns):
+        named = {"id": f"{name}/{turn.get('turn', at)}", "carrier": turn.get("role", "")}
+        try:
+            samples.append(_sample(base | turn | named, f"{where} turn {at}", refused))
+        except EvalpipeError as error:
+            # One bad turn costs no other.
+            refused.append((error.where, error.what))
+    return Session(name, str(base["lang"]), tuple(samples))
 
 
-def _sample(row: dict[str, Any], where: str) -> Sample:
+def _sample(row: dict[str, Any], where: str, refused: _Refused) -> Sample:
     text, spans = row.get("text"), row.get("spans")
     spans = [] if spans is None else spans
     if not isinstance(text, str):
@@ -153,9 +156,20 @@ def _sample(row: dict[str, Any], where: str) -> Sample:
     if not isinstance(spans, list):
         raise EvalpipeError("CORPUS_INVALID", "spans is not a list.", where=where)
     names = {key: str(row.get(key) or "") for key in ("lang", "carrier", "tier")}
-    names["tier"] = names["tier"] or "rule"
+    names["tier"] = names["tier"].lower() or "rule"
     name = str(row.get("id") or where.rpartition(":")[2])
-    return Sample(name, text, tuple(_label(span, len(text), where) for span in spans), **names)
+    labels: list[Label] = []
+    left_out: _Refused = []
+    for at, span in enumerate(spans):
+        try:
+            labels.append(_label(span, len(text), f"{where} span {at}"))
+        except EvalpipeError as error:
+            left_out.append((error.where, error.what))
+    if left_out and not labels:
+        # Without any place it would stand there as a text with nothing to hide.
+        raise EvalpipeError("CORPUS_INVALID", left_out[0][1], where=where)
+    refused += left_out
+    return Sample(name, text, tuple(labels), line=where.rpartition("/")[2], **names)
 
 
 def _label(span: object, n: int, where: str) -> Label:
@@ -165,4 +179,4 @@ def _label(span: object, n: int, where: str) -> Label:
         what = "a span needs start, end (inside the text, in characters) and type."
         raise EvalpipeError("CORPUS_INVALID", what, where=where)
     canon = str(row.get("canon") or "").replace(SPLIT_MARK, "")
-    return Label(start, end, entity, str(row.get("subtype") or ""), canon)
+    return Label(start, end, entity.upper(), str(row.get("subtype") or ""), canon)

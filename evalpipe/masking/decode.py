@@ -17,18 +17,28 @@ import orjson
 # The class in front lets the scanner skip from one candidate byte to the next; twice as fast as the
 # alternation alone.
 _HIDDEN = re.compile(
-    rb"[\\%&\xe2\xef\xc2\xd9\xdb\xe0](?:(?<=\\)\\{0,3}u([0-9a-fA-F]{4})|(?<=\\)\\{0,3}x([2-7][0-9a-fA-F])|(?<=%)([2-7][0-9A-Fa-f])"
-    rb"|(?<=&)#(?:[xX]([0-9a-fA-F]{1,5})|([0-9]{1,6}));|((?<=\xe2)(?:\x80[\x8b-\x8f]|\x81\xa0)|(?<=\xef)\xbb\xbf|(?<=\xc2)\xad)"
-    rb"|(?<=\xef)(\xbc[\x81-\xbf]|\xbd[\x80-\x9e])|(?<=&)(quot|apos|amp|lt|gt);"
-    rb"|(?<=\xd9)([\xa0-\xa9])|(?<=\xdb)([\xb0-\xb9])|(?<=\xe0)\xa5([\xa6-\xaf]))"
+    rb"[\\%&\xe2\xef\xc2\xd9\xdb\xe0\x1b\x00=\xe3\xf0](?:"
+    rb"(?P<gone>(?<=\x1b)\[[0-9;:?]{0,24}[A-Za-z]|(?<=\\)\\{0,3}(?:u001[bB]|x1[bB]|033|e)\[[0-9;:?]{0,24}[A-Za-z]"
+    rb"|(?<=[A-Za-z0-9@._=\-]\x00))"
+    rb"|(?<=\\)\\{0,3}u([0-9a-fA-F]{4})|(?<=\\)\\{0,3}x([2-7][0-9a-fA-F])|(?<=%)([2-7][0-9A-Fa-f])"
+    rb"|(?<=&)#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,10}));|((?<=\xe2)(?:\x80[\x8b-\x8f]|\x81\xa0)|(?<=\xef)\xbb\xbf|(?<=\xc2)\xad)"
+    rb"|(?<=\xef)(\xbc[\x81-\xbf]|\xbd[\x80-\x9e])|(?<=&)(quot|apos|amp|lt|gt|commat|period|colon|equals|lowbar|sol);"
+    rb"|(?P<digit>(?<=\xd9)[\xa0-\xa9]|(?<=\xdb)[\xb0-\xb9]|(?<=\xe0)(?:\xa5[\xa6-\xaf]|\xb9[\x90-\x99])"
+    rb"|(?<=\xf0)\x9d\x9f[\x8e-\xbf])"
+    rb"|(?<=\\)\\{0,3}(?:u\{(?P<brace>[0-9a-fA-F]{1,6})\}|U000(?P<long>[0-9a-fA-F]{5})|(?P<octal>100|056))"
+    rb"|(?<==)(?P<printable>40|2[eE])(?=[A-Za-z0-9])|(?P<at>(?<=\xef)\xb9\xab)|(?P<dot>(?<=[A-Za-z0-9]\xe3)\x80\x82(?=[A-Za-z])))"
 )
+#: What a view still hides is looked for once more only where it shows one of these.
+_DEEPER = re.compile(rb"[%&][2-7#a-z][0-9A-Za-z#]|\\[uxU][0-9a-fA-F{]|\x1b\[")
 #: What escapes stand for, as far as they were met; there are no more than a few thousand in any language.
 _ESCAPES_FLOOR = 65_536
 _BYTES_PER_ESCAPE = 32
 _KNOWN_ESCAPES = 65_536
 _UNKNOWN = b"not met yet"
 _KNOWN: dict[bytes, bytes | None] = {}
-_NAMED = {b"quot": b'"', b"apos": b"'", b"amp": b"&", b"lt": b"<", b"gt": b">"}
+_NAMED = {b"quot": b'"', b"apos": b"'", b"amp": b"&", b"lt": b"<", b"gt": b">", b"commat": b"@", b"period": b"."}
+_NAMED |= {b"colon": b":", b"equals": b"=", b"lowbar": b"_", b"sol": b"/"}
+_ROUNDS = 3
 _FULLWIDTH_SHIFT = 0xFEE0
 _INVISIBLE = frozenset((0xAD, 0xFEFF, 0x2060, *range(0x200B, 0x2010)))
 
@@ -73,6 +83,12 @@ class DecodedView:
     data: bytes
     _starts: list[int]
     _segments: list[tuple[int, int, bool]]
+    _of: DecodedView | None = None
+
+    def end_of(self, start: int) -> int:
+        """Where the run of unchanged bytes, or the escape, ends that holds an offset of the view."""
+        at = bisect_right(self._starts, start)
+        return self._starts[at] if at < len(self._starts) else len(self.data)
 
     def back(self, start: int, end: int) -> tuple[int, int]:
         """The original (start, end) of a decoded span; a character is taken with its whole escape."""
@@ -82,13 +98,14 @@ class DecodedView:
         at = bisect_right(self._starts, end - 1) - 1
         raw, raw_end, is_literal = self._segments[at]
         last = raw + (end - self._starts[at]) if is_literal else raw_end
-        return first, last
+        return (first, last) if self._of is None else self._of.back(first, last)
 
 
 def decoded_view(raw: bytes) -> DecodedView | None:
     """Undo ``\\uXXXX``, ``\\xXX``, ``%XX``, ``&#NN;``, full-width forms and zero-width characters.
 
-    Named entities and the digits of Arabic, Persian and Hindi are undone as well.
+    Named entities, colour codes, quoted-printable signs, the NULs of UTF-16 and digits of other scripts are undone
+    as well, and again what was hidden twice or thrice (``%2540``).
 
     Args:
         raw: The text (or its JSON view, which has the same offsets).
@@ -100,6 +117,16 @@ def decoded_view(raw: bytes) -> DecodedView | None:
         TooManyEscapesError: Beyond some 400 KB of nothing but escapes; an answer in Chinese or Russian that a tool
             escaped whole is far below.
     """
+    view = _once(raw, None)
+    for _ in range(_ROUNDS - 1):
+        again = _once(view.data, view) if view is not None and _DEEPER.search(view.data) else None
+        if again is None:
+            break
+        view = again
+    return view
+
+
+def _once(raw: bytes, of: DecodedView | None) -> DecodedView | None:
     budget = _ESCAPES_FLOOR + len(raw) // _BYTES_PER_ESCAPE
     pieces: list[bytes] = []
     starts: list[int] = []
@@ -135,7 +162,7 @@ def decoded_view(raw: bytes) -> DecodedView | None:
         pieces.append(raw[at:])
         starts.append(length)
         segments.append((at, len(raw), True))
-    return DecodedView(b"".join(pieces), starts, segments)
+    return DecodedView(b"".join(pieces), starts, segments, of)
 
 
 def _digit(raw: bytes) -> bytes | None:
@@ -144,17 +171,20 @@ def _digit(raw: bytes) -> bytes | None:
 
 
 def _plain(hidden: re.Match[bytes]) -> bytes | None:
-    unicode4, hex2, percent, entity_hex, entity, invisible, fullwidth, named, *digit = hidden.groups()
+    gone, unicode4, hex2, percent, entity_hex, entity, invisible, fullwidth, named, *_ = hidden.groups()
     if named is not None:
         return _NAMED[named]
-    if any(digit):
+    if hidden["digit"] is not None:
         return _digit(hidden.group())
-    if invisible is not None:
+    if invisible is not None or gone is not None:
         return b""
+    if hidden["at"] or hidden["dot"]:
+        return b"@" if hidden["at"] else b"."
     if fullwidth is not None:
         code = ord(hidden.group().decode())
     else:
-        code = int(unicode4 or hex2 or percent or entity_hex or entity, 10 if entity else 16)
+        number = unicode4 or hex2 or percent or entity_hex or hidden["brace"] or hidden["long"] or hidden["printable"]
+        code = int(number, 16) if number else int(entity) if entity else int(hidden["octal"], 8)
     # An escape may itself stand for a look-alike: \\uff11 is a full-width one.
     if code in _INVISIBLE:
         return b""

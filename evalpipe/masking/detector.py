@@ -67,10 +67,13 @@ def scan(series: pl.Series) -> dict[str, int]:
     with_literal = rows.filter(rows.str.contains_any(pl.Series([every])))
     for detector in detectors():
         base = with_literal if detector.literals else rows
+        named = "v" in detector.pattern.groupindex
         n = sum(
-            detector.confirm(match.groupdict().get("v") or match.group())
+            detector.confirm(value)
             for text in base.filter(base.str.contains(detector.shape)).to_list()
             for match in detector.pattern.finditer(text)
+            # A branch without the value says what its number is instead.
+            if (value := match["v"] if named else match.group()) is not None
         )
         if n:
             out[detector.id] = n

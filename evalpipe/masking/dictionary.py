@@ -6,14 +6,23 @@ recognised in the first place. Raises recall for names in later turns more than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from evalpipe.masking.engine import DICTIONARY, Engine, Span
 from evalpipe.masking.validators.base import ALNUM
 
 _MIN_LATIN, _MIN_ASIAN = 3, 2
 _RANK = 4
-_MAX_TERMS = 64
+#: So many names of one session are learnt; what is beyond is hidden where a rule finds it, and nowhere else.
+MAX_TERMS = 4_096
+#: Above so many terms, those are searched for whose first word a text has.
+_FEW = 64
+_WORD = re.compile(rb"[a-z0-9]+")
+#: What may stand between the words of a name: blanks, also such as JSON escapes.
+_BLANKS = rb"(?:[ \t\r\n]|\xc2\xa0|\xe3\x80\x80|\\(?:[nrt]|u0020|u00a0)){1,8}"
 #: Shorter terms need a free side on both ends; longer ones may touch an underscore.
 _UNDERSCORE_FROM = 5
 
@@ -37,11 +46,12 @@ def collect(
         surface: The name as written: the search folds ASCII only, so that "Großmann" and "Иван" need
             their own capitals.
     """
-    if len(terms) >= _MAX_TERMS:
+    if len(terms) >= MAX_TERMS:
         return
     if entity == "PERSON":
         if _is_person(canonical, words):
-            terms.setdefault((surface or canonical.encode()).lower(), ("PERSON", canonical))
+            for written in _spellings((surface or canonical.encode()).lower()):
+                terms.setdefault(written, ("PERSON", canonical))
         return
     if entity == "HOSTNAME":
         if len(canonical) >= 5 and any(c in "-0123456789" for c in canonical):
@@ -92,6 +102,25 @@ def _is_person(name: str, words: Mapping[str, frozenset[str]]) -> bool:
     return len(name) >= 4 and name not in words["not_people"] and name not in words["dictionary_stop"]
 
 
+def _spellings(written: bytes) -> list[bytes]:
+    """A name as it may come again: turned round, and in letters that the search, which folds ASCII, does not join."""
+    out = [written]
+    if not written.isascii():
+        try:
+            text = written.decode()
+        except UnicodeDecodeError:
+            return out
+        text = unicodedata.normalize("NFC", text).lower()
+        forms = [
+            form for case in (text, text.upper(), text.title()) for form in (case, unicodedata.normalize("NFD", case))
+        ]
+        out += [form.encode().lower() for form in forms]
+    words = written.split()
+    if len(words) == 2 and b"," not in written:
+        out.append(b"%b, %b" % (words[1], words[0]))
+    return list(dict.fromkeys(out))
+
+
 def _is_user(name: str, words: Mapping[str, frozenset[str]]) -> bool:
     if not _MIN_LATIN <= len(name) <= 40 or name.isdigit():
         return False
@@ -111,15 +140,40 @@ def find(raw: bytes, terms: Terms, number: Callable[[str], int]) -> list[Span]:
         Spans in the order of the terms; they may overlap one another.
     """
     low = raw.lower()
+    heads = _heads(low) if len(terms) > _FEW else None
     out: list[Span] = []
     for term, (entity, canonical) in terms.items():
-        at = low.find(term)
-        while at >= 0:
-            end = at + len(term)
+        head = _WORD.match(term)
+        if heads is not None and head is not None and head[0] not in heads:
+            continue
+        for at, end in _places(low, term):
             if _stands_alone(low, at, end, term):
                 out.append(Span(at, end, _RANK, number(entity), canonical))
-            at = low.find(term, end)
     return out
+
+
+def _heads(low: bytes) -> frozenset[bytes]:
+    """Words of a text with which a term can begin; one behind an escape such as ``\\n`` has its letter before it."""
+    words = set(_WORD.findall(low))
+    return frozenset(words | {word[1:] for word in words if word[:1] in (b"n", b"t", b"r")})
+
+
+def _places(low: bytes, term: bytes) -> Iterator[tuple[int, int]]:
+    if b" " in term:
+        first = term.partition(b" ")[0]
+        if first in low:
+            yield from (match.span() for match in _spaced(term).finditer(low))
+        return
+    at = low.find(term)
+    while at >= 0:
+        yield at, at + len(term)
+        at = low.find(term, at + len(term))
+
+
+@lru_cache(maxsize=MAX_TERMS)
+def _spaced(term: bytes) -> re.Pattern[bytes]:
+    """A name of several words, whatever blanks stand between them."""
+    return re.compile(_BLANKS.join(map(re.escape, term.split())))
 
 
 def _stands_alone(low: bytes, start: int, end: int, term: bytes) -> bool:

@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import NamedTuple
 
-from evalpipe.masking import locate
+from evalpipe.masking import locate, tokens, views
 from evalpipe.masking.checks import Check, check_of
-from evalpipe.masking.decode import TooManyEscapesError, decoded_view, is_json, json_view, looks_like_json
+from evalpipe.masking.decode import TooManyEscapesError, is_json, json_view, looks_like_json
 from evalpipe.masking.locate import ANY_PSEUDONYM, ANY_TRICK, SHIFT, AnchorTable, Hint, anchor_table, best_kind, locator
 from evalpipe.masking.rules import Ruleset, load_ruleset
 from evalpipe.masking.validators.base import Facts
@@ -75,7 +75,7 @@ class Engine:
 
     def __init__(self, ruleset: Ruleset, kind: str) -> None:
         self.ruleset = ruleset
-        self.facts = Facts(ruleset.words, ruleset.plans)
+        self.facts = Facts(ruleset.words, ruleset.plans, frozenset(r.entity.encode() for r in ruleset.rules))
         self.table: AnchorTable = anchor_table(ruleset)
         self._locator = locator(self.table, kind)
         self._ranks = [0 if r.entity == "SECRET" else _RANK[r.confidence] for r in ruleset.rules]
@@ -86,11 +86,10 @@ class Engine:
         ]
         self.pseudonymised = tuple(sorted({r.entity for r in ruleset.rules if r.action == "pseudonymise"} | {PATH}))
         self._names = [(r.entity, r.subtype, r.id, r.action) for r in ruleset.rules]
-        masked = "|".join(sorted({r.entity for r in ruleset.rules if r.action == "mask"} | {WITHHELD}))
-        self._token = re.compile(
-            rb"<(?:(?P<entity>%b):(?P<epoch>[a-p]{4}):[a-p]{20}|(?:%b)(?::[a-z0-9\-]{1,40})?)>"
-            % ("|".join(self.pseudonymised).encode(), masked.encode())
-        )
+        masked = {(r.entity, r.subtype) for r in ruleset.rules if r.action == "mask"}
+        self._token = tokens.pattern(self.pseudonymised, masked | {(WITHHELD, why) for why in tokens.WITHHELD_REASONS})
+
+        self._foreign_token = tokens.foreign(self.pseudonymised)
 
     def find(self, raw: bytes, epoch: str) -> list[Span] | None:
         """Everything to mask in one text.
@@ -110,31 +109,45 @@ class Engine:
         hits = self._locator.locate(view, budget, hint)
         if hits is None:
             return None
-        if not hits:
+        is_document = view is not raw or _is_escaped(raw)
+        if not hits and not is_document:
             return []
         spans, is_tricky, has_pseudonyms = self._judge(view, hits)
         if has_pseudonyms and locate.too_many_pseudonyms(raw):
             return None
-        if is_tricky:
-            try:
-                hidden = decoded_view(view)
-            except TooManyEscapesError:
-                return None
-            if hidden is not None:
-                hits = self._locator.locate(hidden.data, budget)
-                if hits is None:
+        looks: list[tuple[bytes, views.Back]] = [(view, views.itself)] if is_tricky else []
+        if is_document:
+            for data, back in views.strings(raw):
+                is_more = self._look(data, back, spans)
+                if is_more is None:
                     return None
-                more, _, _ = self._judge(hidden.data, hits)
-                spans += [Span(*hidden.back(s.start, s.end), s.rank, s.rule, s.canonical) for s in more]
+                looks += [(data, back)] if is_more else []
+        try:
+            for data, back in looks:
+                for _, hidden, inner in views.disguised(data):
+                    through = views.through(back, inner)
+                    if self._look(hidden, through, spans) is None:
+                        return None
+        except TooManyEscapesError:
+            return None
         if has_pseudonyms:
             spans += self._foreign(raw, epoch)
         return self.settle(raw, spans, epoch) if spans else spans
 
+    def _look(self, data: bytes, back: views.Back, spans: list[Span]) -> bool | None:
+        """Add what a view shows; whether it has tricks of its own, or ``None`` if it is over budget."""
+        hits = self._locator.locate(data, _BUDGET_FLOOR + len(data) // _BYTES_PER_HIT)
+        if hits is None:
+            return None
+        more, is_tricky, _ = self._judge(data, hits)
+        spans += [Span(*back(s.start, s.end), s.rank, s.rule, s.canonical) for s in more if s.start < s.end]
+        return is_tricky
+
     def _foreign(self, raw: bytes, epoch: str) -> list[Span]:
         return [
             Span(m.start(), m.end(), 0, FOREIGN + self.pseudonymised.index(m["entity"].decode()), m.group().decode())
-            for m in self._token.finditer(raw)
-            if m["epoch"] and m["epoch"] != epoch.encode()
+            for m in self._foreign_token.finditer(raw)
+            if (own := self._token.fullmatch(m.group())) is None or own["epoch"] != epoch.encode()
         ]
 
     def find_many(
@@ -234,14 +247,14 @@ class Engine:
             raw: UTF-8 text within the budget of bytes.
         """
         view = _view(raw)
-        views: list[tuple[str, bytes, Callable[[int, int], tuple[int, int]]]] = [
-            ("plain" if view is raw else "json", view, lambda start, end: (start, end))
-        ]
+        seen: list[tuple[str, bytes, views.Back]] = [("plain" if view is raw else "json", view, views.itself)]
+        seen += [("strings", data, back) for data, back in views.strings(raw)] if _is_escaped(raw) else []
         with suppress(TooManyEscapesError):
-            if ANY_TRICK.search(view) and (hidden := decoded_view(view)) is not None:
-                views.append(("decoded", hidden.data, hidden.back))
+            for _, data, back in tuple(seen):
+                if ANY_TRICK.search(data):
+                    seen += [(name, text, views.through(back, inner)) for name, text, inner in views.disguised(data)]
         out = []
-        for name, data, back in views:
+        for name, data, back in seen:
             for hit in self._locator.locate(data, _BUDGET_FLOOR + len(data) // _BYTES_PER_HIT) or ():
                 number = hit & ((1 << SHIFT) - 1)
                 for rule, check in self._checks[number] if number < self.table.trick else ():
@@ -259,19 +272,17 @@ class Engine:
         return self.pseudonymised[number - base], "", rule_id, "pseudonymise"
 
     def settle(self, raw: bytes, spans: list[Span], epoch: str) -> list[Span]:
-        """Drop spans that touch a token of an earlier run, and join spans that overlap.
+        """Take the tokens of an earlier run out of spans, and join spans that overlap.
 
         The joined span takes the name of its best member: secret before checksum before cue before
         shape, then the longest.
         """
         if b"<" in raw:
             own = (None, epoch.encode())
-            tokens = [m.span() for m in self._token.finditer(raw) if m["epoch"] in own]
-            if tokens:
-                ends = [end for _, end in tokens]
-                # The first token that ends behind a span's start is the only one that can touch it first.
-                tokens.append((len(raw) + 1, 0))
-                spans = [s for s in spans if tokens[bisect_right(ends, s.start)][0] >= s.end]
+            known = [m.span() for m in self._token.finditer(raw) if m["epoch"] in own]
+            if known:
+                pieces = [(span, tokens.outside(raw, span.start, span.end, known)) for span in spans]
+                spans = [span._replace(start=a, end=b) for span, outside in pieces for a, b in outside]
         spans = sorted(spans)
         out: list[Span] = []
         for span in spans:
@@ -282,8 +293,13 @@ class Engine:
         return out
 
 
+def _is_escaped(raw: bytes) -> bool:
+    """Whether a text is a document with escapes in its strings."""
+    return b"\\" in raw and looks_like_json(raw) and is_json(raw)
+
+
 def _view(raw: bytes) -> bytes:
-    return json_view(raw) if b"\\" in raw and looks_like_json(raw) and is_json(raw) else raw
+    return json_view(raw) if _is_escaped(raw) else raw
 
 
 def _join(a: Span, b: Span) -> Span:

@@ -34,6 +34,7 @@ class Found:
     tier: str
     lang: str
     carrier: str
+    line: str
     is_found: bool
 
 
@@ -51,6 +52,7 @@ class Harm:
     tier: str
     lang: str
     carrier: str
+    line: str
 
 
 @dataclass(slots=True)
@@ -129,7 +131,7 @@ def evaluate(plan: MaskPlan, corpus: Corpus, on_text: Callable[[int], None] = la
 
 def _judge(out: Evaluation, sample: Sample, spans: Sequence[TextSpan], part: str, *, scope: str) -> None:
     """Add one text: which labels are hidden, under which token, and what else was replaced."""
-    about = (sample.tier, sample.lang, sample.carrier)
+    about = (sample.tier, sample.lang, sample.carrier, sample.line)
     covered = _covered(sample.text, spans)
     for label in sample.labels:
         found = _is_found(sample.text, label, covered)

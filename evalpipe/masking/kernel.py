@@ -207,7 +207,7 @@ def _session_terms(sessions: pl.DataFrame, plan: MaskPlan) -> dict[str, dictiona
     out: dict[str, dictionary.Terms] = {}
     for session_id, user_id, workspace in sessions.select("session_id", "user_id", "workspace").iter_rows():
         terms: dictionary.Terms = {}
-        if user_id and not _is_opaque(user_id):
+        if user_id and not is_opaque(user_id):
             dictionary.collect(terms, "USER_ID", user_id.lower(), words)
         for span in (plan.find(workspace.encode("utf-8", "replace")) or []) if workspace else []:
             dictionary.collect(terms, plan.engine.describe(span.rule)[0], span.canonical, words)
@@ -216,7 +216,7 @@ def _session_terms(sessions: pl.DataFrame, plan: MaskPlan) -> dict[str, dictiona
     return out
 
 
-def _is_opaque(user_id: str) -> bool:
+def is_opaque(user_id: str) -> bool:
     """Whether a user id is a code that no text would contain, such as a UUID or a token."""
     if "@" in user_id:
         return False

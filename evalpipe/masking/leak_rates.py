@@ -108,6 +108,12 @@ def _withheld(now: Rates, limit: dict[str, Any]) -> list[Finding]:
     return [Finding("steps", "too much text is withheld", now.n_withheld, limit["severity"] == "high")]
 
 
+def contained_limit(n_values: int) -> int:
+    """How many fields of a part with ``n_values`` texts may be withheld for what the leak check found in them."""
+    limit = _limits()["contained"]
+    return max(int(limit["always"]), int(limit["max_share"] * n_values))
+
+
 @lru_cache(maxsize=1)
 def _limits() -> dict[str, Any]:
     return tomllib.loads((data_dir() / "masking" / "leak_limits.toml").read_text("utf-8"))

@@ -31,6 +31,26 @@ TRICKS: tuple[bytes, ...] = (
     rb"%(?:2[0-9a-fA-F]|3[aAdDfF]|40|5[cCfF])",
     rb"&#[x0-9]",
     rb"&quot;",
+    rb"&commat;",
+    rb"&period;",
+    rb"&amp;#[x0-9]",
+    rb"&amp;(?:quot|commat);",
+    rb"\\u\{[0-9a-fA-F]",
+    rb"\\U000[0-9a-fA-F]{5}",
+    rb"\\100[A-Za-z]",
+    rb"=40[A-Za-z]",
+    rb"\x1b\[[0-9;]{0,12}[A-Za-z]",
+    rb"\\x1[bB]\[",
+    rb"\\033\[",
+    rb"\\e\[",
+    rb"[A-Za-z0-9@]\x00[A-Za-z0-9@.]\x00",
+    rb"\xef\xb9\xab",
+    rb"[A-Za-z0-9]\xe3\x80\x82[A-Za-z]",
+    rb"\xe0\xb9[\x90-\x99]\xe0\xb9[\x90-\x99]",
+    rb"\xf0\x9d\x9f[\x8e-\xbf]\xf0\x9d\x9f[\x8e-\xbf]",
+    # Flags in a list of quoted words (see ``views``).
+    rb"\",[ ]?\"-",
+    rb"',[ ]?'-",
     rb"\xd9[\xa0-\xa9]\xd9[\xa0-\xa9]",
     rb"\xdb[\xb0-\xb9]\xdb[\xb0-\xb9]",
     rb"\xe0\xa5[\xa6-\xaf]\xe0\xa5[\xa6-\xaf]",
@@ -42,8 +62,8 @@ TRICKS: tuple[bytes, ...] = (
     rb"\xef\xbd[\x81-\x9a]",
 )
 ANY_TRICK = re.compile(b"|".join(TRICKS))
-#: A pseudonym: entity, epoch of its key, letters.
-PSEUDONYM = rb"<[A-Z_]{3,30}:[a-p]{4}:[a-p]{20}>"
+#: A pseudonym: entity, epoch of its key, letters; also one that somebody wrote with letters of his own.
+PSEUDONYM = rb"<[A-Z_]{3,30}:[a-p]{4}:[a-z]{1,200}>"
 ANY_PSEUDONYM = re.compile(PSEUDONYM)
 
 

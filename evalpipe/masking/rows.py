@@ -7,6 +7,8 @@ Belongs here: what becomes of one row and its fields. Does not belong here: file
 from __future__ import annotations
 
 import codecs
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
@@ -16,9 +18,28 @@ import orjson
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import dictionary, texts
 from evalpipe.masking.engine import WITHHELD
+from evalpipe.masking.kernel import is_opaque
 from evalpipe.masking.plan import MaskPlan
 
 MASKED, SPANS, REST = "masked", "spans", "withheld"
+#: Columns that hold the id of the user, which becomes the token that it has in the lake, and such as name them.
+_USER_IDS = ("user_id", "userId", "userid")
+_USER_NAMES = (
+    "user",
+    "username",
+    "user_name",
+    "userName",
+    "login",
+    "user_email",
+    "userEmail",
+    "display_name",
+    "displayName",
+)
+#: Columns that hold what a user says in some logs, so that a single word of it is no name.
+_MAY_SPEAK = ("user", "login")
+_NAME = re.compile(r"[^\W\d_a-z][\w'.-]{0,30}(?: [^\W\d_a-z][\w'.-]{0,30}){1,3}")
+_LOGIN = re.compile(r"[^\s@]+(?:@\S+)?")
+_HALF = re.compile("[\ud800-\udfff]")
 #: Names that sessions of one file may teach in all; more would not fit into memory that is bounded.
 MAX_TERMS = 2_000_000
 
@@ -70,11 +91,13 @@ class RowMasker:
             session = self._session(row)
             if session is None:
                 return
+            own = self._own_terms(row)
             values = [self._text(_take(row, name)) for name in self.form.fields]
         except RowRefusedError:
             return
         terms = self._terms.get(session, {})
         before = len(terms)
+        terms |= {term: taught for term, taught in own.items() if term not in terms}
         for text in (*(v for v in values if v), _dumped(self._without(row, self.form.keep))):
             texts.learn(self.plan, text, terms)
         if terms:
@@ -92,31 +115,47 @@ class RowMasker:
         """
         row = self._parsed(line)
         session = self._session(row)
-        terms = self._terms.get(session) if session is not None else None
+        terms = self._own_terms(row) | (self._terms.get(session, {}) if session is not None else {})
         results = {name: self._masked(self._text(_take(row, name)), terms) for name in self.form.fields}
-        kept = {name: _take(row, name) for name in self.form.keep if _has(row, name)}
+        kept = {_path(row, name): _take(row, name) for name in self.form.keep if _has(row, name)}
         rest = self._without(row, self.form.keep)
         out: dict[str, Any] = {}
         session_name = self._session_name(rest)
         token = None
         if session_name is not None and session is not None:
-            token = self.plan.rekey("s", session)
-            del rest[session_name]
+            # Where the field that names the session is kept, another that is called so has its own token.
+            token = self.plan.rekey("s", str(rest.pop(session_name)))
+        users = {name: str(rest.pop(name)) for name in _USER_IDS if isinstance(rest.get(name), (str, int))}
         if rest:
             masked = texts.mask(self.plan, _dumped(rest), terms)
             is_withheld = any(span.entity == WITHHELD for span in masked.spans)
             out = {REST: orjson.loads(masked.text)} if is_withheld else orjson.loads(masked.text)
         if session_name is not None and token is not None:
             out[session_name] = token
-        for name, value in kept.items():
-            _put(out, name, value)
+        out |= {name: self.plan.rekey("u", value) for name, value in users.items()}
+        for path, value in kept.items():
+            _put(out, path, value)
         is_one = len(results) == 1
         texts_out = {name: result.text if result else None for name, result in results.items()}
         spans_out = {name: _spans(result) for name, result in results.items()}
         out[MASKED] = next(iter(texts_out.values())) if is_one else texts_out
         if self.form.with_spans:
             out[SPANS] = next(iter(spans_out.values())) if is_one else spans_out
-        return orjson.dumps(out)
+        return _dumped(out).encode()
+
+    def _own_terms(self, row: dict[str, Any]) -> dictionary.Terms:
+        """What the columns of a row that are about its user name, as the pipeline learns from sessions."""
+        words, terms = self.plan.rules.words, dictionary.Terms()
+        for name in (*_USER_IDS, *_USER_NAMES):
+            value = row.get(name)
+            if not isinstance(value, str) or is_opaque(value):
+                continue
+            value = value.strip()
+            if _NAME.fullmatch(value):
+                dictionary.collect(terms, "PERSON", value.lower(), words)
+            elif _LOGIN.fullmatch(value) and (name not in _MAY_SPEAK or "@" in value):
+                dictionary.collect(terms, "USER_ID", value.lower(), words)
+        return terms
 
     def _masked(self, text: str | None, terms: dictionary.Terms | None) -> texts.MaskedText | None:
         return None if text is None else texts.mask(self.plan, text, terms)
@@ -127,11 +166,7 @@ class RowMasker:
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError:
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                raise RowRefusedError("BAD_ENCODING") from None
-            raise RowRefusedError("BAD_JSON") from None
+            row = _lenient(line)
         if not isinstance(row, dict):
             raise RowRefusedError("NOT_A_RECORD")
         return row
@@ -183,7 +218,40 @@ def _spans(result: texts.MaskedText | None) -> list[dict[str, Any]]:
 
 
 def _dumped(rest: dict[str, Any]) -> str:
-    return orjson.dumps(rest).decode()
+    try:
+        return orjson.dumps(rest).decode()
+    except TypeError:
+        # It reads deeper than it writes, and knows no integer above 64 bits.
+        try:
+            return json.dumps(rest, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (ValueError, RecursionError):
+            raise RowRefusedError("BAD_JSON") from None
+
+
+def _lenient(line: bytes) -> Any:
+    """A row that only Python's own reader takes: NaN becomes null, halves of characters U+FFFD.
+
+    A half is one character, and so is what stands in its place: offsets hold.
+    """
+    try:
+        return _whole(json.loads(line.decode(), parse_constant=lambda _: None))
+    except UnicodeDecodeError:
+        raise RowRefusedError("BAD_ENCODING") from None
+    except (ValueError, RecursionError):
+        raise RowRefusedError("BAD_JSON") from None
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    out = {_whole(key): _whole(item) for key, item in value.items()}
+    if len(out) != len(value):
+        raise RowRefusedError("BAD_FIELD")
+    return out
 
 
 def _path(row: dict[str, Any], name: str) -> tuple[str, ...]:
@@ -217,9 +285,9 @@ def _left(at: Any, path: tuple[str, ...]) -> Any:
     return at | {path[0]: _left(at[path[0]], path[1:])}
 
 
-def _put(out: dict[str, Any], name: str, value: object) -> None:
+def _put(out: dict[str, Any], path: tuple[str, ...], value: object) -> None:
     """Put a kept field back where it stood."""
-    *folders, last = _path(out, name)
+    *folders, last = path
     at = out
     for key in folders:
         inner = at.get(key)

@@ -19,7 +19,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 
 #: Raised whenever engine or validators change what is masked; part of the digest.
-ENGINE_VERSION = "4"
+ENGINE_VERSION = "5"
 DEFAULT_RULESET = "default"
 
 AT = ("start", "end", "around", "run", "hit")

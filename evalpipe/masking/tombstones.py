@@ -15,7 +15,7 @@ import hmac
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,8 @@ from evalpipe.masking.plan import MaskPlan
 ENVIRONMENT_NAME = "EVALPIPE_TOMBSTONE_KEY"
 #: What a path looks like in the index once its file holds nobody who is not erased.
 HIDDEN = "hidden:"
+#: Under which name the record of an erasure that was begun holds the tombstones that it makes.
+IN_RECORD = "tombstones"
 _ANY = "*"
 #: Ids that are given once in the world: a copy of such a session has the same id in every source.
 _UNIQUE = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32}|ses_[0-9A-Za-z]{20,}")
@@ -81,17 +83,21 @@ class Tombstones:
     masking: MaskingKey | None = field(default=None, repr=False)
     tags: frozenset[str] = frozenset()
 
-    def __call__(self, user_id: str | None, tenant: str | None, source: str, session_id: str) -> bool:
+    def __call__(
+        self, user_id: str | None, tenant: str | None, source: str, session_id: str, parent: str | None = None
+    ) -> bool:
         """Whether a session that is being read belongs to somebody erased.
 
         Args:
             user_id, tenant: As logged; ``None`` where the log names none.
             source: Reader.
             session_id: Id with its source in front.
+            parent: Likewise that of the session that started it, whose user it has where it names none.
         """
         if not self.tags or self.key is None:
             return False
-        if any(tag in self.tags for tag in _session_tags(self.key, session_id)):
+        of_nobody = [parent] if user_id is None and parent is not None else []
+        if any(tag in self.tags for name in (session_id, *of_nobody) for tag in _session_tags(self.key, name)):
             return True
         return user_id is not None and _is_user(self, user_id, tenant or "", source)
 
@@ -123,11 +129,12 @@ class Tombstones:
         return f"{HIDDEN}{_tag(self.key, 'path', path)}"
 
 
-def load(file: Path, key_file: Path, masking: MaskingKey, environ: Mapping[str, str]) -> Tombstones:
+def load(files: Sequence[Path], key_file: Path, masking: MaskingKey, environ: Mapping[str, str]) -> Tombstones:
     """The tombstones of a home; empty where nobody was erased.
 
     Args:
-        file: Where the tags lie.
+        files: Where tags lie: the file of them, and the record of an erasure that was begun. Those that
+            are not there hold none.
         key_file: Where their key lies, unless the environment gives it.
         masking: The masking key.
         environ: Usually ``os.environ``.
@@ -136,20 +143,28 @@ def load(file: Path, key_file: Path, masking: MaskingKey, environ: Mapping[str, 
         EvalpipeError: ``KEY_INVALID`` where tags are there and their key is not, since erased people
             would come back unseen; ``KEY_PERMISSIONS``, ``HOME_DAMAGED``.
     """
-    if not file.exists():
+    found = {file: held for file in files if file.exists() and (held := _read(file)) is not None}
+    if not found:
         return Tombstones(masking=masking)
-    try:
-        found = json.loads(file.read_text("utf-8"))
-        epoch, tags = str(found["key"]), frozenset(map(str, found["tags"]))
-    except (ValueError, KeyError, TypeError):
-        fix = "Restore it from a backup: without it, erased people are read again."
-        raise EvalpipeError("HOME_DAMAGED", "the tombstones cannot be read.", where=str(file), fix=fix) from None
     if ENVIRONMENT_NAME not in environ and not key_file.exists():
         raise EvalpipeError("KEY_INVALID", "the key of the tombstones is gone.", where=str(key_file), fix=_FIX)
     key = _key(key_file, environ)
-    if key.epoch != epoch:
-        raise EvalpipeError("KEY_INVALID", "the tombstones were made with another key.", where=str(file), fix=_FIX)
-    return Tombstones(key, masking, tags)
+    for file, (epoch, _) in found.items():
+        if key.epoch != epoch:
+            raise EvalpipeError("KEY_INVALID", "the tombstones were made with another key.", where=str(file), fix=_FIX)
+    return Tombstones(key, masking, frozenset[str]().union(*(tags for _, tags in found.values())))
+
+
+def _read(file: Path) -> tuple[str, frozenset[str]] | None:
+    """Epoch of the key and tags of a file; ``None`` for the record of an erasure that holds none."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        if "sessions" in found:
+            found = found.get(IN_RECORD)
+        return None if found is None else (str(found["key"]), frozenset(map(str, found["tags"])))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        fix = "Restore it from a backup: without it, erased people are read again."
+        raise EvalpipeError("HOME_DAMAGED", "the tombstones cannot be read.", where=str(file), fix=fix) from None
 
 
 _FIX = f"Restore the key file, or set {ENVIRONMENT_NAME}: without it, erased people would be read again."

@@ -8,21 +8,31 @@ code, place and fix.
 
 from __future__ import annotations
 
+import re
 import secrets
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import dagster as dg
 
+import evalpipe
 from evalpipe.contracts.errors import ERROR_CODES, EvalpipeError
+from evalpipe.contracts.tables import TABLES
+from evalpipe.store.manifest import STEP_LAYERS, STEP_TABLES
 
 _SOURCES: dict[str, tuple[str | Path, ...]] = {}
 _PLACES: dict[str, str] = {}
 
-#: Errors whose place is a path of a source.
+#: Errors whose place is a path of a source, whatever it looks like.
 _NAMES_A_SOURCE = ("SOURCE_NOT_FOUND", "SOURCE_DENIED", "SOURCE_UNREACHABLE", "BAD_ARGUMENT")
+#: Words of places that this program makes: tables, steps, layers, and what stands around a day.
+_WORDS = frozenset({*TABLES, *STEP_TABLES, *STEP_LAYERS.values(), "day", "window", "all", "of", "manifest"})
+_NUMBER = re.compile(r"(?:day=)?\d{4}-\d\d-\d\d|[xmw]=[0-9a-z]{1,64}|\d{1,4}d")
+_OPTION = re.compile(r"--[a-z]+(?:-[a-z]+)*|EVALPIPE_[A-Z_]+")
+_LINE = re.compile(r"(\w+\.py):\d+")
 
 
 def keep_sources(sources: Sequence[str | Path]) -> str:
@@ -70,10 +80,30 @@ def unforeseen(error: Exception) -> EvalpipeError:
     return EvalpipeError("RUN_FAILED", f"a step raised {type(error).__name__}", where=place)
 
 
+def is_of_the_house(where: str) -> bool:
+    """Whether a place is made of this program's own words, dates and digests, so that it can name nobody.
+
+    Args:
+        where: Place of an error: a table, a slice, an option, a line of our code. Not so are paths, names of
+            files and keys of settings that somebody chose.
+    """
+    if _OPTION.fullmatch(where):
+        return True
+    line = _LINE.fullmatch(where)
+    if line:
+        return line[1] in _modules()
+    return all(word in _WORDS or _NUMBER.fullmatch(word) for word in re.split(r"[ /,:]+", where) if word)
+
+
+@cache
+def _modules() -> frozenset[str]:
+    return frozenset(path.name for path in Path(evalpipe.__file__).parent.rglob("*.py"))
+
+
 def failure(error: EvalpipeError, frames: str = "") -> dg.Failure:
     """The failure that carries an error through Dagster."""
     metadata = {"code": error.code, "what": error.what, "where": error.where, "fix": error.fix}
-    if error.code in _NAMES_A_SOURCE:
+    if error.code in _NAMES_A_SOURCE or not is_of_the_house(error.where):
         # A command in this process may say where; the history gets a label that says nothing.
         metadata["where"], metadata["place"] = "", secrets.token_hex(8)
         _PLACES[metadata["place"]] = error.where

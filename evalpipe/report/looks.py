@@ -1,4 +1,4 @@
-"""Second looks: what stands beside the estimate, in at most five sentences, and the plan in words.
+"""Second looks: what stands beside the estimate, in at most six sentences, and the plan in words.
 
 Belongs here: sentences from the tables of evidence. Does not belong here: the answer (``words.py``) or
 what may not be concluded (``caveats.py``). A table that is absent, or says nothing, gets no sentence.
@@ -37,7 +37,7 @@ def looks(inputs: ReportInputs, names: Mapping[str, str]) -> tuple[Note, ...]:
         inputs: Tables of the window.
         names: Safe label of each version by its raw one.
     """
-    made = (_alarms, _opinions, _threats, _reviews, _bridge)
+    made = (_alarms, _opinions, _threats, _layers, _reviews, _bridge)
     return tuple(note for one in made if (note := one(inputs, names)) is not None)
 
 
@@ -108,6 +108,21 @@ def _threats(inputs: ReportInputs, names: Mapping[str, str]) -> Note | None:
         return None
     told = [f"of {_named(names, found[code])}, {words}" for code, words in _THREATS.items() if code in found]
     return Note("What could overturn a number:", f"{'; '.join(told)}.")
+
+
+def _layers(inputs: ReportInputs, names: Mapping[str, str]) -> Note | None:
+    known = [row for row in rows(inputs.tables, "analysis.concordance") if row["n_layers"] > 1]
+    if not known:
+        return None
+    n_backed = sum(row["label"] == "corroborated" for row in known)
+    against = [row for row in known if row["label"] == "contradicted"]
+    pairs = f"{fmt.plural(len(known), 'pair')} of versions that two layers of evidence know"
+    text = f"Of {pairs} (sessions, tasks, reviews), a second layer backs the order of {n_backed}"
+    if not against:
+        return Note("Layers of evidence do not contradict each other.", f"{text}.")
+    told = [_named(names, [row["version"], row["other"]]) for row in against[:_NAMED]]
+    more = f", and {len(against) - _NAMED} more" if len(against) > _NAMED else ""
+    return Note("Layers of evidence contradict each other:", f"the order of {'; of '.join(told)}{more}. {text}.")
 
 
 def _reviews(inputs: ReportInputs, names: Mapping[str, str]) -> Note | None:

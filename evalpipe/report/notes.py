@@ -27,7 +27,8 @@ def methods(ev: Evidence, criteria: Criteria) -> tuple[Note, ...]:
         "numerator": metric.numerator,
         "denominator": "every session" if metric.denominator == "1" else metric.denominator,
         "strata": fmt.listed([name.replace("_", " ") for name in estimand.strata]) or "none",
-        "population": phrase("populations", estimand.population),
+        "population": phrase("populations", estimand.population.partition(":")[0]),
+        "drawn": phrase("notes", "drawn") if estimand.sampling else "",
         "support": f" {kept} of {strata} are in the common support." if ev.strata else "",
         "level": fmt.percent(1 - ev.alpha, 0),
         "k": fmt.count(k),
@@ -84,6 +85,9 @@ def provenance(ev: Evidence, criteria: Criteria, product: str) -> tuple[tuple[st
             ("Reference", basis.reference), ("Population", basis.population), ("Estimator", basis.estimator),
             ("Assignment", basis.design), ("Alpha", f"{basis.alpha:g}"),
         ]  # fmt: skip
+    if criteria.estimand.sampling:
+        kinds = (f"{rule.name} {rule.kept:g}" for rule in criteria.estimand.sampling)
+        items.append(("Sessions kept", ", ".join(kinds)))
     items += [
         ("Permutations", f"{criteria.estimand.permutations:,}"),
         ("Simultaneous draws", f"{criteria.estimand.simultaneous_draws:,}"),

@@ -13,20 +13,25 @@ from evalpipe.review.files import STYLES, Labelled, check_reviewer, read_files, 
 from evalpipe.review.page import page
 from evalpipe.review.pooling import chances, held, pooled
 from evalpipe.review.quality import quality
+from evalpipe.review.reviewed_drift import REVIEWED
 from evalpipe.review.rules import Guide, Limits, guide, limits
 from evalpipe.review.units import labelled, named
+from evalpipe.review.weights import Proposal, fragment, propose, read_session_labels
 
 __all__ = [
+    "REVIEWED",
     "STYLES",
     "Guide",
     "Labelled",
     "Limits",
+    "Proposal",
     "agreement",
     "chances",
     "check_reviewer",
     "demoted",
     "draw",
     "drift",
+    "fragment",
     "guide",
     "held",
     "labelled",
@@ -35,8 +40,10 @@ __all__ = [
     "named",
     "page",
     "pooled",
+    "propose",
     "quality",
     "read_files",
     "read_labels",
+    "read_session_labels",
     "write_items",
 ]

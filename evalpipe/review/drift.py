@@ -19,6 +19,8 @@ import polars as pl
 from evalpipe.contracts.render import conform, frame
 from evalpipe.contracts.tables.reviews import DRIFT
 from evalpipe.inference import jensen_shannon, stability_index
+from evalpipe.review.evidence import Versions
+from evalpipe.review.reviewed_drift import reviewed_drift
 from evalpipe.review.rules import Limits
 
 ALL = "all"
@@ -27,14 +29,18 @@ _UNREAD = ("without_prose", "unknown_language")
 _EDGES = (0.75, 0.8, 0.85, 0.9, 0.95)
 
 
-def drift(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+def drift(
+    sessions: pl.DataFrame, rows: pl.DataFrame, opinions: pl.DataFrame, limits: Limits, versions: Versions
+) -> pl.DataFrame:
     """Rows of ``signals.drift``.
 
     Args:
         sessions: ``language, source, day`` with how many: ``n_turns``, and of the turns whose reading is
             known ``n_covered``: ``n_without_prose, n_unknown_language``.
         rows: Semantic rows by ``lang, rule, confidence, source, day``, with how many: ``n``.
+        opinions: Rows of ``signals.reviews``.
         limits: When a week or source is reported.
+        versions: Detector version in force of a signal and language.
     """
     week = pl.col("day").dt.truncate("1w").alias("week")
     sessions = sessions.with_columns(week)
@@ -44,6 +50,7 @@ def drift(sessions: pl.DataFrame, rows: pl.DataFrame, limits: Limits) -> pl.Data
         *_weeks(sessions, rows, limits),
         *_sources(sessions, rows, limits),
         *_unread(sessions, limits),
+        *reviewed_drift(opinions, limits, versions),
     ]
     return conform(DRIFT, frame(DRIFT, out)).sort(DRIFT.sort)
 
@@ -123,7 +130,7 @@ def _row(measure: str, subject: str, value: float, limits: Limits, limit: str, *
     else:
         status = "warn" if value >= limits.drift[f"{limit}_warn"] else "ok"
     known = None if math.isnan(value) else value
-    return {"measure": measure, "subject": subject, "value": known, "status": status, **more}
+    return {"measure": measure, "subject": subject, "value": known, "lo": None, "hi": None, "status": status, **more}
 
 
 def _psi(now: list[int], before: list[int]) -> float:

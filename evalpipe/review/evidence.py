@@ -141,6 +141,15 @@ def _seen(items: Iterable[Item], limits: Limits, left_out: frozenset[Key] = froz
     return out
 
 
+def evidence_of(reviews: pl.DataFrame, limits: Limits) -> dict[Key, dict[str, Seen]]:
+    """Evidence of some reviews by (signal, language, version), and in it by model; ``all`` is over all models.
+
+    Args:
+        reviews: Rows of ``signals.reviews``. limits: what makes a row right.
+    """
+    return _seen(items_of(reviews), limits)
+
+
 def _names(item: Item, limits: Limits) -> dict[str, str]:
     """Signals and groups that an item speaks of, with their version."""
     out = dict(item.versions)

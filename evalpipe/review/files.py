@@ -17,12 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.json_lines import BadLineError, json_object, lines
 from evalpipe.contracts.tables.reviews import ITEM_KINDS
 from evalpipe.review.rules import Guide
 
 #: Columns of a file for reviewers. Only ``item_id``, ``labels`` and ``note`` are read back.
 COLUMNS = ("item_id", "kind", "lang", "previous_request", "agent_tail", "shown", "labels", "note")
+#: What is said of a line that another word fits better than that it is no object.
+_WHAT = {"BAD_ENCODING": "it holds half a character (a lone surrogate)"}
 STYLES = (".jsonl", ".csv")
+_NEEDED = ("item_id", "labels")
 MAX_NOTE_CHARS = 500
 #: A line that begins like a row: what a quote that is never closed leads into a remark.
 _SWALLOWED = re.compile(r"[\r\n]\s*\"?s?[0-9a-f]{8}[-.]\d{4,}\b")
@@ -103,13 +107,13 @@ def read_files(paths: Sequence[Path], guide: Guide) -> tuple[list[Labelled], int
     out: dict[str, Labelled] = {}
     there = set[str]()
     for path in paths:
-        for number, row in enumerate(_rows(path), 1):
+        for number, row in enumerate(read_rows(path, _NEEDED), 1):
             found = _labelled(row, f"{path.name}, row {number}", known, guide.alone)
             there.add(str(row["item_id"]).strip())
             if found is None:
                 continue
             if found.item_id in out and out[found.item_id].labels != found.labels:
-                raise _invalid("the item has other labels further up", found.where)
+                raise invalid("the item has other labels further up", found.where)
             out.setdefault(found.item_id, found)
     return list(out.values()), len(there)
 
@@ -126,10 +130,10 @@ def read_items(path: Path, guide: Guide) -> list[dict[str, Any]]:
     """
     said = {one.item_id: one for one in read_labels([path], guide)}
     out = []
-    for number, row in enumerate(_rows(path), 1):
+    for number, row in enumerate(read_rows(path, _NEEDED), 1):
         texts = {name: row.get(name) for name in ("item_id", "kind", "lang", "previous_request", "agent_tail", "shown")}
         if not all(isinstance(value, str) for value in texts.values()) or texts["kind"] not in ITEM_KINDS:
-            raise _invalid("it is no item of a sample", f"{path.name}, row {number}")
+            raise invalid("it is no item of a sample", f"{path.name}, row {number}")
         one = said.get(str(texts["item_id"]))
         out.append({**texts, "labels": list(one.labels) if one else [], "note": one.note if one else ""})
     return out
@@ -138,23 +142,23 @@ def read_items(path: Path, guide: Guide) -> list[dict[str, Any]]:
 def _labelled(row: Mapping[str, Any], where: str, known: set[str], alone: frozenset[str]) -> Labelled | None:
     item_id, note, reviewer = row.get("item_id"), row.get("note") or "", row.get("reviewer") or ""
     if not isinstance(item_id, str) or not item_id.strip():
-        raise _invalid("it has no item_id", where)
+        raise invalid("it has no item_id", where)
     labels = _labels(row.get("labels"), where)
     if not labels:
         return None
     for label in labels:
         if label not in known:
-            raise _invalid(f"a label is unknown; known are {', '.join(sorted(known))}", where)
+            raise invalid(f"a label is unknown; known are {', '.join(sorted(known))}", where)
     if len(labels) > 1 and alone & set(labels):
-        raise _invalid(f"{', '.join(sorted(alone & set(labels)))} stands alone", where)
+        raise invalid(f"{', '.join(sorted(alone & set(labels)))} stands alone", where)
     if not isinstance(note, str) or len(note) > MAX_NOTE_CHARS:
-        raise _invalid(f"note must be text of at most {MAX_NOTE_CHARS} characters", where)
+        raise invalid(f"note must be text of at most {MAX_NOTE_CHARS} characters", where)
     if _SWALLOWED.search(note):
-        raise _invalid("note holds a row: a quote before it is not closed", where)
+        raise invalid("note holds a row: a quote before it is not closed", where)
     if not all(_is_text(text) for text in (item_id, note)):
-        raise _invalid("it holds half a character (a lone surrogate)", where)
+        raise invalid("it holds half a character (a lone surrogate)", where)
     if not isinstance(reviewer, str):
-        raise _invalid("reviewer must be a name", where)
+        raise invalid("reviewer must be a name", where)
     return Labelled(item_id.strip(), labels, note.strip(), where, reviewer.strip())
 
 
@@ -171,39 +175,43 @@ def _labels(value: Any, where: str) -> tuple[str, ...]:
         return ()
     parts = re.split(r"[;,\s]+", value.strip()) if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise _invalid("labels must be a list of names, or names parted by semicolons", where)
+        raise invalid("labels must be a list of names, or names parted by semicolons", where)
     return tuple(dict.fromkeys(part.strip().casefold() for part in parts if part.strip()))
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of a file of labels.
+
+    Args:
+        path: A file that ends in .jsonl or .csv. needed: columns without which a .csv file is none of labels.
+
+    Raises:
+        EvalpipeError: ``REVIEW_INVALID``.
+    """
     if path.suffix.lower() not in STYLES:
-        raise _invalid(f"it must end in {' or '.join(STYLES)}", path.name)
+        raise invalid(f"it must end in {' or '.join(STYLES)}", path.name)
     data = path.read_bytes()
     # Spreadsheets save "Unicode text" as UTF-16 with its mark in front.
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
-        raise _invalid("it is not UTF-8, nor UTF-16 with a byte order mark", path.name) from None
-    return _csv_rows(text, path.name) if path.suffix.lower() == ".csv" else _json_rows(text, path.name)
+        raise invalid("it is not UTF-8, nor UTF-16 with a byte order mark", path.name) from None
+    return _csv_rows(text, path.name, needed) if path.suffix.lower() == ".csv" else _json_rows(text, path.name)
 
 
 def _json_rows(text: str, name: str) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in lines(text.encode("utf-8", "surrogatepass")):
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):  # a number of too many digits is a ValueError too
-            row = None
-        if not isinstance(row, dict):
-            raise _invalid("it is not a JSON object", f"{name}, line {number}")
-        rows.append(row)
+            rows.append(json_object(line))
+        except BadLineError as error:
+            what = _WHAT.get(error.code, "it is not a JSON object")
+            raise invalid(what, f"{name}, line {number}") from None
     return rows
 
 
-def _csv_rows(text: str, name: str) -> list[dict[str, Any]]:
+def _csv_rows(text: str, name: str, needed: Sequence[str]) -> list[dict[str, Any]]:
     """Rows of a spreadsheet, whose cells are parted by what parts the names of its columns."""
     first = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=first.count)
@@ -215,22 +223,23 @@ def _csv_rows(text: str, name: str) -> list[dict[str, Any]]:
             where = f"{name}, line {reader.line_num}"
             if names is None:
                 names = [cell.strip().casefold() for cell in cells]
-                if "item_id" not in names or "labels" not in names:
-                    raise _invalid("it has no columns item_id and labels", name)
+                if not set(needed) <= set(names):
+                    raise invalid(f"it has no columns {' and '.join(needed)}", name)
                 if len(set(names)) != len(names):
-                    raise _invalid("a column is there twice", name)
+                    raise invalid("a column is there twice", name)
             elif [cell.strip().casefold() for cell in cells] == names:
-                raise _invalid("the names of the columns are there again", where)
+                raise invalid("the names of the columns are there again", where)
             elif any(cells):
                 if len(cells) != len(names):
-                    raise _invalid(f"it has {len(cells)} cells where the file has {len(names)} columns", where)
+                    raise invalid(f"it has {len(cells)} cells where the file has {len(names)} columns", where)
                 rows.append(dict(zip(names, cells, strict=True)))
     except csv.Error:
-        raise _invalid("a quote is not closed, or a cell is too long", f"{name}, line {reader.line_num}") from None
+        raise invalid("a quote is not closed, or a cell is too long", f"{name}, line {reader.line_num}") from None
     if names is None:
-        raise _invalid("it has no columns item_id and labels", name)
+        raise invalid(f"it has no columns {' and '.join(needed)}", name)
     return rows
 
 
-def _invalid(what: str, where: str) -> EvalpipeError:
+def invalid(what: str, where: str) -> EvalpipeError:
+    """The error of a file of labels that cannot be read."""
     return EvalpipeError("REVIEW_INVALID", f"{what}.", where=where)

@@ -10,7 +10,7 @@ from evalpipe.signals.demotion import ANY, STEPS_READ, counted, without
 from evalpipe.signals.digest import extraction_digest
 from evalpipe.signals.golden import GoldenCount, golden
 from evalpipe.signals.ledger import ledger_receipts, routing_arms
-from evalpipe.signals.outcomes import scored, session_outcomes, session_scores
+from evalpipe.signals.outcomes import event_counts, scored, session_outcomes, session_scores
 from evalpipe.signals.part import SignalsPart, extract_part
 from evalpipe.signals.prices import Prices, load_prices
 from evalpipe.signals.task_types import check_task_types
@@ -25,6 +25,7 @@ __all__ = [
     "check_task_types",
     "counted",
     "detector_version",
+    "event_counts",
     "extract_part",
     "extraction_digest",
     "golden",

@@ -1,7 +1,7 @@
 """Why something failed: the category of a failure, from its text, else from its exit code.
 
-Belongs here: which part of a result speaks first, and the rows of ``causes.toml`` that are tried on
-it. Does not belong here: whether it failed at all (``errors``).
+Belongs here: which part of a result speaks first, and the rows of ``causes_families.toml`` and
+``causes.toml`` that are tried on it. Does not belong here: whether it failed at all (``errors``).
 
 An uncaught exception names its cause on one line, and programs put theirs on lines of their own, while
 what was printed before may show anything. So the exception is read first, then diagnostics and the last
@@ -69,7 +69,8 @@ class Causes:
 def causes() -> Causes:
     """The shipped rows."""
     data = rulefiles.load("causes.toml")
-    macros = rulefiles.load("phrases.toml")["macros"]
+    families = rulefiles.load("causes_families.toml")
+    macros = rulefiles.load("phrases.toml")["macros"] | families["macros"]
 
     def pattern(row: Mapping[str, Any], key: str) -> re.Pattern[str] | None:
         return rulefiles.to_python(rulefiles.expand(row[key], macros)) if key in row else None
@@ -82,7 +83,7 @@ def causes() -> Causes:
             row.get("first", False), tuple(row["examples"]),
         )  # fmt: skip
 
-    rows = tuple(made(row) for row in data["cause"])
+    rows = tuple(made(row) for row in (*families["cause"], *data["cause"]))
     lines = {name: rulefiles.to_python(text) for name, text in data["lines"].items()}
     return Causes(
         tuple(row for row in rows if row.any is not None and not row.is_loose),

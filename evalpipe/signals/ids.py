@@ -47,6 +47,12 @@ def window(text: str, start: int, end: int, chars: int) -> tuple[int, int]:
     return low, high
 
 
+def cuts_token(text: str, start: int, end: int) -> bool:
+    """Whether a span of a masked field begins or ends inside a mask token."""
+    near = _TOKEN.finditer(text, max(0, start - 200), min(len(text), end + 200))
+    return any(token.start() < at < token.end() for token in near for at in (start, end))
+
+
 def _on_spaces(text: str, low: int, high: int, start: int, end: int) -> tuple[int, int]:
     if low > 0:
         cut = text.find(" ", low, min(start, low + 20))

@@ -6,10 +6,11 @@ here: what extraction says of a row (``replay``), counting right and wrong (``sc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from evalpipe.contracts.json_lines import BadLineError, json_object
 
 #: Labels of turns; the first four are what extraction emits.
 TURN_CLASSES = ("confirm", "praise", "complaint", "correction")
@@ -142,19 +143,9 @@ def adjudicated(row: LabelledTurn | LabelledCall, final: Mapping[str, str]) -> L
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        # Editors put a mark in front of the first line.
-        row = json.loads(line.decode("utf-8-sig"))
-        if b"\\ud" in line.lower():  # half a character may be spelt out
-            json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeError:
-        raise BadRowError("BAD_ENCODING") from None
-    except ValueError:  # also a number of too many digits
-        raise BadRowError("BAD_JSON") from None
-    except RecursionError:
-        raise BadRowError("TOO_DEEP") from None
-    if not isinstance(row, dict):
-        raise BadRowError("NOT_A_RECORD")
-    return row
+        return json_object(line)
+    except BadLineError as error:
+        raise BadRowError(error.code) from None
 
 
 def _text(row: Mapping[str, Any], name: str) -> str | None:

@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evalpipe.signals import rulefiles
@@ -109,23 +111,26 @@ def _latin(turns: pl.DataFrame, rules: _Rules) -> pl.DataFrame:
     scores = turns.select("row", "text", "raw").join(scores, on="row", how="left", maintain_order="left")
     scores = scores.with_columns(pl.col(langs).fill_null(0))
     scores = _added(scores, pl.col("raw").str.contains(_NOT_ASCII), "raw", rules.accents, rules.weights["accent"])
-    scores = _added(scores, _lead(langs) < rules.margin, "text", rules.endings, rules.weights["ending"])
-    best = pl.max_horizontal(langs)
-    names = [pl.when(pl.col(lang) == best).then(pl.lit(lang)) for lang in langs]
-    return scores.select("row", lead=_lead(langs), by_words=pl.when(_lead(langs) > 0).then(pl.coalesce(names)))
+    unclear = pl.Series("lead", _lead(scores, langs)[0]) < rules.margin
+    scores = _added(scores, unclear, "text", rules.endings, rules.weights["ending"])
+    lead, best = _lead(scores, langs)
+    names = pl.Series("by_words", langs)[best.astype(np.uint32)]
+    out = scores.select("row").with_columns(pl.Series("lead", lead), names)
+    return out.with_columns(by_words=pl.when(pl.col("lead") > 0).then("by_words"))
 
 
-def _lead(langs: list[str]) -> pl.Expr:
-    """By how much the best score leads the second."""
-    best = pl.max_horizontal(langs)
-    is_best = [pl.col(lang) == best for lang in langs]
-    second = pl.max_horizontal(
-        [pl.when(~top).then(lang).otherwise(0) for top, lang in zip(is_best, langs, strict=True)]
-    )
-    return pl.when(pl.sum_horizontal([top.cast(pl.Int32) for top in is_best]) == 1).then(best - second).otherwise(0)
+def _lead(scores: pl.DataFrame, langs: list[str]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]:
+    """By how much the best score of each row leads the second, and which it is."""
+    points = scores.select(langs).to_numpy()
+    if not points.size:
+        return np.zeros(0, np.int32), np.zeros(0, np.intp)
+    two = np.partition(points, -2, axis=1)
+    return two[:, -1] - two[:, -2], points.argmax(axis=1)
 
 
-def _added(scores: pl.DataFrame, where: pl.Expr, column: str, marks: dict[str, str], weight: int) -> pl.DataFrame:
+def _added(
+    scores: pl.DataFrame, where: pl.Expr | pl.Series, column: str, marks: dict[str, str], weight: int
+) -> pl.DataFrame:
     """Scores with the marks found in a column added, where a test holds; of one mark at most three count."""
     text = pl.col(column).str.to_lowercase()
     counts = {f"+{n}": (text.str.count_matches(p).clip(0, 3) * weight).cast(pl.Int32) for n, p in marks.items()}

@@ -136,18 +136,29 @@ def is_sub_agent() -> pl.Expr:
     return pl.col("parent_session_id").is_not_null() & (pl.col("n_turns") == 0)
 
 
+def event_counts(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> pl.DataFrame:
+    """Events of each signal in a session that outcomes count: ``session_id, signal, n``, capped.
+
+    Args:
+        hard, semantic: Signals that are not demoted.
+        criteria: Least confidence and cap.
+    """
+    columns = ["session_id", "signal"]
+    sure = pl.col("confidence") >= criteria.extraction.min_confidence
+    events = pl.concat([hard.filter(sure).select(columns), semantic.filter(sure).select(columns)])
+    return events.group_by(columns).agg(n=pl.len().clip(upper_bound=criteria.outcomes.count_cap))
+
+
 def _scores(hard: pl.DataFrame, semantic: pl.DataFrame, criteria: Criteria) -> pl.DataFrame:
     """Weighted sum of signals, each capped, and whether a person said something positive."""
     rules = criteria.outcomes
     columns = ["session_id", "signal"]
-    sure = pl.col("confidence") >= criteria.extraction.min_confidence
-    events = pl.concat([hard.filter(sure).select(columns), semantic.filter(sure).select(columns)])
-    counts = events.group_by(columns).agg(n=pl.len())
+    counts = event_counts(hard, semantic, criteria)
     worth = {name: BY_NAME[name].polarity * weight for name, weight in sorted(rules.weights.items())}
     positive = [name for name in SEMANTIC_SIGNALS if BY_NAME[name].polarity > 0]
     positive.append("explicit_feedback.positive")
     weight = pl.col("signal").replace_strict(worth, default=0.0, return_dtype=pl.Float64)
-    counts = counts.with_columns(part=pl.col("n").clip(upper_bound=rules.count_cap) * weight)
+    counts = counts.with_columns(part=pl.col("n") * weight)
     # Floating sums depend on order, and signals that cancel must meet the threshold exactly.
     return (
         counts.sort(columns)

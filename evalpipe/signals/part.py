@@ -21,6 +21,7 @@ from evalpipe.signals.borderline.candidates import borderline_rows
 from evalpipe.signals.calls import tool_calls
 from evalpipe.signals.features import session_features
 from evalpipe.signals.hard import hard_rows
+from evalpipe.signals.overrides import with_overrides
 from evalpipe.signals.process import process
 from evalpipe.signals.promises import repeats
 from evalpipe.signals.roles import structural_rows, with_roles
@@ -60,7 +61,7 @@ def extract_part(sessions: pl.DataFrame, steps: pl.DataFrame, extraction: Extrac
     sessions = sessions.sort("session_id")
     steps = steps.sort("session_id", "seq")
     turns = human_turns(steps)
-    found = semantic_rows(turns, extraction)
+    found = with_overrides(semantic_rows(turns, extraction), turns, steps, extraction)
     likely = borderline_rows(turns, found, extraction.snippet_chars)
     enough = pl.col("confidence") >= extraction.min_confidence
     sure = enough & ~pl.col("signal").is_in(list(CANDIDATE_SIGNALS))

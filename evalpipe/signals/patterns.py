@@ -18,6 +18,7 @@ import polars as pl
 from evalpipe.signals import rulefiles
 from evalpipe.signals.text import BODY_CHARS, HEAD_CHARS, fold
 
+_CLOSER = re.compile(r"[.!?\n]")
 ZONES: dict[str, int | None] = {"head": HEAD_CHARS, "body": BODY_CHARS, "whole": None}
 #: What a pattern may ask of the moment at which the turn was written.
 CONTEXT_FLAGS = ("prev_agent_question", "agent_claimed_done")
@@ -181,8 +182,8 @@ def locate(pattern: Pattern, prose: str) -> tuple[int, int] | None:
 def sentence(text: str, start: int, end: int) -> str:
     """The sentence, or sentences, that a span lies in, closing punctuation included."""
     # A match may end on the punctuation that closes its sentence.
-    inside = max(start, end - 1)
-    low = max(text.rfind(mark, 0, start) for mark in ".!?\n") + 1
-    closers = [at for mark in ".!?\n" if (at := text.find(mark, inside)) >= 0]
-    high = min(closers) + 1 if closers else len(text)
-    return text[low:high].lstrip()
+    closer = _CLOSER.search(text, max(start, end - 1))
+    # Asked of every hit: four searches in C are faster than one loop in Python.
+    find = text.rfind
+    low = max(find(".", 0, start), find("!", 0, start), find("?", 0, start), find("\n", 0, start)) + 1
+    return text[low : closer.end() if closer else len(text)].lstrip()

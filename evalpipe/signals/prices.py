@@ -7,6 +7,7 @@ here: counting tokens (``usage.py``) or costs that a log states itself, which wi
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from datetime import date
@@ -23,6 +24,11 @@ _RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 _KEYS = frozenset({"vendor", "models", "from", "long", *_RATES})
 _LONG_KEYS = frozenset({"above", *_RATES})
 _PER = 1_000_000
+_CLOUD_HEAD = re.compile(
+    r"\A(?:(?:us|us-gov|eu|apac|jp|au|ca|sa|me|af|global)\.)?"
+    r"(?:anthropic|amazon|meta|mistral|deepseek|openai|qwen)\."
+)
+_CLOUD_TAIL = re.compile(r"(?:-v\d+(?::\d+)?|@\d{8})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +82,11 @@ class Prices:
         """The price of a model on a day; ``None`` where the table does not know it.
 
         Args:
-            model: Name as logged; case and a provider prefix do not matter.
+            model: Name as logged; case, a provider prefix and what clouds put around a name do not matter.
             day: UTC day.
         """
-        names = sorted({model.lower(), model.lower().rpartition("/")[2]})
+        last = model.lower().rpartition("/")[2]
+        names = sorted({model.lower(), last, _plain_name(last)})
         ranked = [
             (rank, index)
             for index, row in enumerate(self.rows)
@@ -87,6 +94,11 @@ class Prices:
             if (rank := row.rank(name, day)) is not None
         ]
         return self.rows[max(ranked)[1]] if ranked else None
+
+
+def _plain_name(name: str) -> str:
+    """A model's own name in what Bedrock (``us.anthropic.NAME-v1:0``) and Vertex (``NAME@20250929``) call it."""
+    return _CLOUD_TAIL.sub("", _CLOUD_HEAD.sub("", name))
 
 
 def load_prices(path: Path) -> Prices:

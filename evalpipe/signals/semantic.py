@@ -85,6 +85,7 @@ def make_row(
     return (
         name, turn.session_id, None, turn.turn, turn.seq, signal, known.polarity, known.strength, confidence, turn.lang,
         "rule", rule, turn.prev_turn_seq, target, turn.text[start:end], start, end, extractor, VERSION, None, None,
+        None, None, None,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 from evalpipe.contracts.signals import BY_NAME, Family
 from evalpipe.signals import hard, patterns, rulefiles, semantic
@@ -18,6 +19,8 @@ from evalpipe.signals import hard, patterns, rulefiles, semantic
 _READING = ("context.toml", "fold.toml", "languages.toml", "roles.toml", "zones.toml")
 #: Rule files that decide no signal: candidates and scenarios.
 _OTHER = ("borderline.toml", "scenario.toml")
+#: What one signal is read by besides its patterns.
+_OF_SIGNAL = {"correction": "overrides.toml"}
 
 
 @cache
@@ -31,6 +34,8 @@ def detector_version(signal: str, lang: str) -> str:
     if BY_NAME[signal].family is not Family.SEMANTIC:
         return f"{hard.VERSION}.{_digest(_files(is_reading=False))}"
     own = [repr(pattern) for pattern in patterns.load_patterns() if (pattern.lang, pattern.signal) == (lang, signal)]
+    if signal in _OF_SIGNAL:
+        own.append(_text(rulefiles.patterns_dir() / _OF_SIGNAL[signal]))
     return f"{semantic.VERSION}.{_digest([*_files(is_reading=True), *own])}"
 
 
@@ -42,9 +47,13 @@ def rule_counts() -> dict[tuple[str, str], int]:
 
 def _files(*, is_reading: bool) -> list[str]:
     paths = sorted(rulefiles.patterns_dir().glob("*.toml"))
-    chosen = [p for p in paths if p.name not in _OTHER and (p.name in _READING) == is_reading]
+    left_out = {*_OTHER, *_OF_SIGNAL.values()}
+    return [_text(p) for p in paths if p.name not in left_out and (p.name in _READING) == is_reading]
+
+
+def _text(path: Path) -> str:
     # Line ends depend on the checkout, not on the rules.
-    return [f"{p.name}\0{p.read_text('utf-8')}".replace("\r\n", "\n") for p in chosen]
+    return f"{path.name}\0{path.read_text('utf-8')}".replace("\r\n", "\n")
 
 
 def _digest(parts: list[str]) -> str:

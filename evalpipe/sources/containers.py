@@ -37,7 +37,9 @@ EVAL_HEADER, EVAL_SAMPLE = "evalpipe_inspect_header", "evalpipe_inspect_sample"
 
 _EVAL_HEADERS = ("header.json", "_journal/start.json")
 _SAMPLES = "samples/"
-_ROWS = 256
+_EVAL_OWN = (*_EVAL_HEADERS, _SAMPLES, "_journal/", "summaries.json", "reductions.json")
+#: Rows of Parquet that are held at once, and the bytes of them.
+_ROWS, _BATCH_BYTES = 256, 8_000_000
 _PARSED_BYTES = 64_000_000
 _ZIP_ZSTANDARD = 93
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError, ValueError)
@@ -73,7 +75,8 @@ def _zip_members(path: Path, stack: ExitStack) -> Iterator[Member]:
     header = next((name for name in _EVAL_HEADERS if any(info.filename == name for info in names)), None)
     if header is not None and any(info.filename.startswith(_SAMPLES) for info in names):
         yield _one(lambda inner: _eval_lines(_open_zip(path, inner), header), stack)
-        return
+        # What somebody put beside the run is read, or told, as in any other archive.
+        names = [info for info in names if not info.filename.startswith(_EVAL_OWN)]
     used: dict[str, int] = {}
     for info in names:
         yield _zip_member(path, archive, info, used, stack)
@@ -156,12 +159,18 @@ class _Lines:
 def _parquet_lines(path: Path) -> Iterator[bytes]:
     try:
         with pq.ParquetFile(path, pre_buffer=False, memory_map=False) as file:
-            for batch in file.iter_batches(_ROWS):
+            for batch in file.iter_batches(_rows_at_once(file.metadata)):
                 for row in batch.to_pylist():
                     yield _line(row)
     except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
         # Values that Python has no type for, too: a year beyond 9999, text that is not UTF-8.
         raise OSError("broken Parquet file") from error
+
+
+def _rows_at_once(metadata: pq.FileMetaData) -> int:
+    """Rows that make about :data:`_BATCH_BYTES` together, by what the file says of its size."""
+    n_bytes = sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups))
+    return int(max(1, min(_ROWS, _BATCH_BYTES * metadata.num_rows // max(n_bytes, 1))))
 
 
 def _line(row: dict[str, Any]) -> bytes:

@@ -181,10 +181,8 @@ def _sessions(lines: list[_Line], extraction: str, ledger: Ledger, builder: Chun
         _sessions(lines[half:], extraction, ledger, builder)
         return
     options = ledger.options
-    ids = rows.select("user_id", "tenant", "source", "session_id").iter_rows()
-    erased = [
-        session_id for user, tenant, source, session_id in ids if options.is_erased(user, tenant, source, session_id)
-    ]
+    ids = rows.select("user_id", "tenant", "source", "session_id", "parent_session_id").iter_rows()
+    erased = [who[3] for who in ids if options.is_erased(*who)]
     if erased:
         lines = [line for line in lines if line.record["session"]["session_id"] not in erased]
         rows = rows.filter(~pl.col("session_id").is_in(erased))

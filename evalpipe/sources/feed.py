@@ -11,12 +11,15 @@ from typing import Any
 
 import orjson
 
+from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources.decode import decode
 from evalpipe.sources.elements import Broken, Element, elements
 from evalpipe.sources.ledger import Ledger
 from evalpipe.sources.lines import Block, TooLarge, line_blocks
 from evalpipe.sources.readers.base import KEPT, NOISE, NOT_A_RECORD, Parser, Reader
 from evalpipe.sources.streams import BLOCK, STREAM_ERRORS, Member, Peeked
+
+READER_FAILED = "READER_FAILED"
 
 #: Called for each kept record with code-independent facts: offset, line, bytes.
 Watch = Callable[[int, int, bytes], None]
@@ -63,7 +66,10 @@ def feed_block(block: Block, reader: Reader, parser: Parser, ledger: Ledger, wat
         except orjson.JSONDecodeError:
             _feed_odd(line, *places.of(index), reader, parser, ledger, watch)
             continue
-        status = feed_one(record) if type(record) is dict else _feed_other(record, reader, parser)
+        try:
+            status = feed_one(record) if type(record) is dict else _feed_other(record, reader, parser)
+        except Exception as error:  # noqa: BLE001 - readers of other packages raise what they like
+            status = failure_of(error)
         if status is KEPT:
             n_kept += 1
             if watch is not None:
@@ -76,6 +82,25 @@ def feed_block(block: Block, reader: Reader, parser: Parser, ledger: Ledger, wat
     ledger.n_read += n_kept + n_noise
     ledger.n_kept += n_kept
     ledger.n_noise += n_noise
+
+
+def failure_of(error: Exception) -> str:
+    """Why something is not kept on which a reader raised.
+
+    Raises:
+        Exception: The error itself, where it is none of the reader's: no memory, a stream that breaks, or
+            one that evalpipe raises of itself.
+    """
+    if isinstance(error, (MemoryError, EvalpipeError, *STREAM_ERRORS)):
+        raise error
+    return READER_FAILED
+
+
+def _fed(value: Any, reader: Reader, parser: Parser) -> str:
+    try:
+        return parser.feed(value) if type(value) is dict else _feed_other(value, reader, parser)
+    except Exception as error:  # noqa: BLE001 - as above
+        return failure_of(error)
 
 
 def _feed_other(value: Any, reader: Reader, parser: Parser) -> str:
@@ -112,8 +137,7 @@ def _feed_odd(
     values, code, rest = decode(data)
     for start, end, value in values:
         ledger.n_read += 1
-        status = parser.feed(value) if type(value) is dict else _feed_other(value, reader, parser)
-        _note(status, data[start:end], offset + start, number, ledger, watch)
+        _note(_fed(value, reader, parser), data[start:end], offset + start, number, ledger, watch)
     if code:
         ledger.n_read += 1
         ledger.quarantine(code, offset + rest, number, len(data) - rest, ledger.digest(data[rest:]))
@@ -183,7 +207,7 @@ def _feed_text(
         except UnicodeDecodeError:
             ledger.quarantine("BAD_ENCODING", start, number, len(data), ledger.digest(data))
             return
-        _note(parser.feed(record), data, start, number, ledger, watch)
+        _note(_fed(record, reader, parser), data, start, number, ledger, watch)
 
     for block in line_blocks(stream, limit, ledger.hasher):
         if isinstance(block, TooLarge):
@@ -216,8 +240,7 @@ def _feed_value(
         _feed_odd(data, offset, number, reader, parser, ledger, watch)
         return
     ledger.n_read += 1
-    status = parser.feed(record) if type(record) is dict else _feed_other(record, reader, parser)
-    _note(status, data, offset, number, ledger, watch)
+    _note(_fed(record, reader, parser), data, offset, number, ledger, watch)
 
 
 def _note(status: str, data: bytes, offset: int, number: int, ledger: Ledger, watch: Watch | None) -> None:

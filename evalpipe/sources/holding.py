@@ -12,6 +12,8 @@ sorts their lines by session on disk, so that each session is read by itself.
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -99,20 +101,25 @@ class Holding:
         # What is held grows by what is read at most.
         self._next_look = n_bytes + max(options.held_bytes, most - held)
 
-    def second_reading(self, context: FileContext, too_large: list[str]) -> Iterator[tuple[Parser, str]]:
+    def second_reading(
+        self, context: FileContext, too_large: list[str], not_found: list[str]
+    ) -> Iterator[tuple[Parser, str]]:
         """Read the sessions that were put off, each by itself.
 
         Args:
             context: Of the file.
             too_large: Takes the ids of sessions that are larger than can be held.
+            not_found: Takes the ids of sessions that no line names as the first reading did.
 
         Yields:
             A parser, and the id of the one session of it that is whole.
         """
         if not self.put_off:
             return
+        lost = set(self.put_off)
         for group, beyond in self._sorted_lines(context).groups():
             too_large += [session.key for session in beyond]
+            lost -= {session.key for session in beyond}
             for name in sorted(group):
                 parser = self._reader.parser(context)
                 lines = group.pop(name)
@@ -123,7 +130,9 @@ class Holding:
                     lines[start : start + _LINES] = [b""] * len(part)
                     feed_block(Block(0, 1, part), self._reader, parser, unheard, None)
                 if name in parser.sessions:
+                    lost.discard(name)
                     yield parser, name
+        not_found += sorted(lost)
 
     def _sorted_lines(self, context: FileContext) -> Spool:
         key, options = self._reader.session_key, self._options
@@ -136,7 +145,7 @@ class Holding:
             try:
                 for block in line_blocks(self._member.reopen(stack), options.max_record_bytes, self._ledger.hasher):
                     for line in block.lines if isinstance(block, Block) else ():
-                        for found in wanted.keys() & set(key.findall(line)):
+                        for found in wanted.keys() & _names_in(line, key):
                             spool.put(wanted[found], line)
                             n_bytes += len(line)
                     if n_bytes > options.held_bytes:
@@ -197,6 +206,18 @@ class LastLines:
         return self._asked[name]
 
 
+def _names_in(line: bytes, key: re.Pattern[bytes]) -> set[bytes]:
+    """Ids in a line, as they are and not as JSON may spell them."""
+    return {_plain(found) if b"\\" in found else found for found in key.findall(line)}
+
+
+def _plain(spelt: bytes) -> bytes:
+    try:
+        return str(json.loads(b'"' + spelt + b'"')).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return spelt  # the line is no JSON, and is quarantined as such
+
+
 def _packed(name: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
 
@@ -214,7 +235,7 @@ def last_lines(member: Member, reader: Reader, ledger: Ledger) -> LastLines:
         try:
             for block in line_blocks(member.reopen(stack), ledger.options.max_record_bytes, ledger.hasher):
                 for number, line in enumerate(block.lines, block.number) if isinstance(block, Block) else ():
-                    for found in key.findall(line):
+                    for found in _names_in(line, key):
                         last.note(found, number)
         except STREAM_ERRORS:
             return LastLines()

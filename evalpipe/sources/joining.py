@@ -117,6 +117,11 @@ def _session(session_id: str, stated: list[dict[str, Any]], rows: list[list[Row]
     session = Session(source, native, agents[0] if agents else _NO_AGENT)
     for column, name in _STATED_FIRST.items():
         setattr(session, name, _first(row[column] for row in stated))
+    if session.parent_session_id == session_id:
+        # Some part is of a sub-agent alone: what it names as its parent is the whole.
+        session.parent_session_id = _first(
+            row["parent_session_id"] for row in stated if row["parent_session_id"] != session_id
+        )
     for column, name in _STATED_LAST.items():
         setattr(session, name, _first(row[column] for row in reversed(stated)))
     consents = [row["consent"] for row in stated if row["consent"] is not None]

@@ -48,9 +48,9 @@ class Batch:
     digest: str
 
 
-def nobody(user_id: str | None, tenant: str | None, source: str, session_id: str) -> bool:
+def nobody(user_id: str | None, tenant: str | None, source: str, session_id: str, parent: str | None) -> bool:
     """Whose sessions are left out where nobody was erased: nobody's."""
-    del user_id, tenant, source, session_id
+    del user_id, tenant, source, session_id, parent
     return False
 
 
@@ -69,8 +69,8 @@ class ReadOptions:
         max_session_bytes: A session that was logged in more bytes is quarantined ``SESSION_TOO_LARGE``.
         spool: Folder that nobody else may read, for temporary files with raw text; ``None`` to hold
             everything in memory, whatever the size of the file.
-        is_erased: Tells of a session's user, tenant, source and id whether it belongs to somebody who was
-            erased; its records count as noise. Picklable.
+        is_erased: Tells of a session's user, tenant, source, id and parent's id whether it belongs to somebody
+            who was erased; its records count as noise. Picklable.
         edge: Terms under which edge files are read; without any, none is.
     """
 
@@ -83,7 +83,7 @@ class ReadOptions:
     held_bytes: int = 32_000_000
     max_session_bytes: int = 128_000_000
     spool: Path | None = None
-    is_erased: Callable[[str | None, str | None, str, str], bool] = nobody
+    is_erased: Callable[[str | None, str | None, str, str, str | None], bool] = nobody
     edge: EdgeTerms | None = None
 
     def out_of_range(self, day: date) -> str:

@@ -19,7 +19,7 @@ from evalpipe.contracts.names import printable_name
 from evalpipe.sources.chunk import ChunkBuilder
 from evalpipe.sources.containers import open_file
 from evalpipe.sources.edge import read_edge
-from evalpipe.sources.feed import feed
+from evalpipe.sources.feed import READER_FAILED, failure_of, feed
 from evalpipe.sources.holding import Holding
 from evalpipe.sources.ledger import Ledger
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
@@ -117,13 +117,21 @@ def _read_member(file: SourceFile, member: Member, options: ReadOptions, builder
     elif member.stream is not None:
         head = member.stream.peek(HEAD_BYTES)
         is_edge = head.startswith(EDGE_HEAD)
-        ledger.reader = None if is_edge else sniff(head)
+        failed: list[Reader] = []
+        ledger.reader = None if is_edge else sniff(head, failed)
         if is_edge:
             yield from read_edge(member.stream, ledger, builder)
+        elif ledger.reader is None and failed:
+            # Whether it is a log of this reader, nobody knows.
+            ledger.reader = failed[0]
+            ledger.quarantine_rest(member.stream, READER_FAILED)
         elif ledger.reader is None:
             ledger.quarantine_rest(member.stream, "UNKNOWN_FORMAT" if head.strip() else "EMPTY_FILE")
         else:
-            yield from _read_sessions(member, member.stream, ledger.reader, ledger, builder)
+            try:
+                yield from _read_sessions(member, member.stream, ledger.reader, ledger, builder)
+            except Exception as error:  # noqa: BLE001 - the other files are read whatever a reader does
+                ledger.quarantine_file(failure_of(error))
     ledger.close(builder)
     if builder.is_full:
         yield
@@ -158,9 +166,11 @@ def _read_sessions(
     for _ in parser.rest():
         yield from _take(list(parser.sessions), parser, reader, ledger, builder, rejected, holding.put_off)
     too_large = parser.too_large
-    for again, key in holding.second_reading(context, too_large):
+    not_found: list[str] = []
+    for again, key in holding.second_reading(context, too_large, not_found):
         yield from _take([key], again, reader, ledger, builder, rejected)
     rejected.update((f"{reader.name}:{key}", "SESSION_TOO_LARGE") for key in too_large)
+    rejected.update((f"{reader.name}:{key}", READER_FAILED) for key in not_found)
     if rejected:
         _quarantine_rejected(member, reader, reader.parser(FileContext(name, folders)), ledger, rejected)
     if not ledger.n_sessions and not ledger.n_quarantined and not ledger.n_erased:
@@ -187,12 +197,20 @@ def _take(
         session = parser.sessions.pop(key)
         if session is parser.current:
             parser.current = None
-        parser.finish(session)
+        code = ""
+        try:
+            parser.finish(session)
+        except Exception as error:  # noqa: BLE001 - readers of other packages raise what they like
+            code = failure_of(error)
         if key in put_off:
+            continue
+        if code:
+            rejected[session.session_id] = code
             continue
         dates = session.dates(ledger.options.undated_day)
         code = ledger.options.out_of_range(dates[0].date()) if dates[2] else ""
-        if ledger.options.is_erased(session.user_id, session.tenant, reader.name, session.session_id):
+        who = (session.user_id, session.tenant, reader.name, session.session_id, session.parent_session_id)
+        if ledger.options.is_erased(*who):
             # The file's own row stands where it would have stood.
             ledger.first_day = ledger.first_day or (None if code else dates[0].date())
             ledger.n_erased += 1

@@ -8,7 +8,7 @@ under the entry point group ``evalpipe.readers``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -160,14 +160,45 @@ def span_parser(source: str) -> SpanParser:
     raise EvalpipeError("BAD_READER", "It read the spans of landed sessions and is not installed.", where=source)
 
 
-def sniff(head: bytes) -> Reader | None:
+def sniff(head: bytes, failed: list[Reader] | None = None) -> Reader | None:
     """The reader for a file that begins with these bytes (see ``HEAD_BYTES``); ``None``: unknown.
+
+    Args:
+        head: First bytes of a file.
+        failed: Takes the readers that raised when they were asked; they do not recognise the file.
 
     A line that can be parsed decides first. Where none can, because the file is one document or its
     first line goes on beyond the head, what can be read of it does: values that the head cuts off
     are read as far as they go.
     """
-    readers = all_readers()
+    readers = tuple(_Asked(reader, [] if failed is None else failed) for reader in all_readers())
+    found = _sniff(head, readers)
+    return None if found is None else found.reader
+
+
+class _Asked:
+    """A reader that is asked whether a file is its own; raising is no yes."""
+
+    def __init__(self, reader: Reader, failed: list[Reader]) -> None:
+        self.reader, self._failed = reader, failed
+        self.shape, self.lists, self.array_key = reader.shape, reader.lists, reader.array_key
+
+    def recognise(self, record: Any) -> bool:
+        return self._ask(self.reader.recognise, record)
+
+    def hint(self, head: bytes) -> bool:
+        return self._ask(self.reader.hint, head)
+
+    def _ask(self, question: Callable[[Any], bool], of: Any) -> bool:
+        try:
+            return question(of)
+        except Exception:  # noqa: BLE001 - readers of other packages raise what they like
+            if self.reader not in self._failed:
+                self._failed.append(self.reader)
+            return False
+
+
+def _sniff(head: bytes, readers: tuple[_Asked, ...]) -> _Asked | None:
     rows = [line for line in head.split(b"\n", _HEAD_LINES)[:_HEAD_LINES] if line[:1] == b"{"]
     for line in rows:
         try:
@@ -189,7 +220,7 @@ def sniff(head: bytes) -> Reader | None:
     return next((reader for reader in readers if reader.shape == "text" and reader.hint(head)), None)
 
 
-def _sniff_array_line(head: bytes, readers: tuple[Reader, ...]) -> Reader | None:
+def _sniff_array_line(head: bytes, readers: tuple[_Asked, ...]) -> _Asked | None:
     """The reader whose lines are arrays, if the first line is one of them."""
     line = head.lstrip().partition(b"\n")[0]
     if line[:1] != b"[":
@@ -201,7 +232,7 @@ def _sniff_array_line(head: bytes, readers: tuple[Reader, ...]) -> Reader | None
     return next((r for r in readers if r.array_key and r.recognise({r.array_key: value})), None)
 
 
-def _sniff_document(head: bytes, readers: tuple[Reader, ...]) -> Reader | None:
+def _sniff_document(head: bytes, readers: tuple[_Asked, ...]) -> _Asked | None:
     value = _partial(head)
     items = [item for item in value[:_HEAD_LINES] if type(item) is dict] if type(value) is list else []
     # One object over several lines. A first line that the head cuts off may be one of many.
@@ -217,7 +248,7 @@ def _sniff_document(head: bytes, readers: tuple[Reader, ...]) -> Reader | None:
     return None
 
 
-def _first_items(value: dict[str, Any], reader: Reader) -> Iterator[dict[str, Any]]:
+def _first_items(value: dict[str, Any], reader: _Asked) -> Iterator[dict[str, Any]]:
     for key in reader.lists:
         listed = value.get(key)
         if type(listed) is list:

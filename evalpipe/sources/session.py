@@ -126,6 +126,8 @@ class Session:
         self.routing_epoch: str | None = None
         self.consent: str | None = None
         self.cost_usd: float | None = None
+        #: Whether a response has tokens and no cost.
+        self.lacks_cost = False
         #: Totals that the log states itself; ``None`` to add up the steps.
         self.stated_tokens: tuple[int | None, ...] | None = None
         self.n_messages = 0

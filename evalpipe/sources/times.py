@@ -1,13 +1,14 @@
 """Times as logs write them, as one layout of text that sorts as it runs.
 
-Belongs here: ISO 8601 and RFC 3339 in all their spellings, counts since 1970, and columns of times.
-Does not belong here: which time of a record means what (``readers/``).
+Belongs here: ISO 8601 and RFC 3339 in all their spellings, what other programs write in their place,
+counts since 1970, and columns of times. Does not belong here: which time of a record means what (``readers/``).
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,15 @@ import polars as pl
 _DAY_AND_TIME = re.compile(r"(.{8,10})[Tt ](\d\d)(:?)(\d\d)(?:\3(\d\d)(.*)|(.*))")
 _FINE = re.compile(r"[.,][0-9]{4}")
 _DIGITS = re.compile(r"[0-9]{10}(?:[0-9]{3}){0,3}")
+_FRACTION = re.compile(r"[0-9]{10}\.[0-9]{1,9}")
+#: "2026/01/05 10:00:00", "2026-01-05 10:00:00 UTC", Go's "… +0100 CET m=+0.1", Java's "…+01:00[Europe/Berlin]".
+_NAMED_ZONE = re.compile(
+    r"(\d{4})[-/](\d\d)[-/](\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?([+-]\d\d:?\d\d)?"
+    r" ?([A-Za-z]{1,5})?(?:\[[\w/+-]{1,40}\])?(?: m=[+-][\d.]{1,20})?"
+)
+_ZERO_ZONES = frozenset({None, "UTC", "GMT", "Z", "z"})
+#: RFC 2822, as mail and HTTP write times.
+_MAIL = re.compile(r"(?:[A-Z][a-z]{2}, ?)?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[A-Z]{1,4}|[+-]\d{4})\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: Counts per second, by the smallest count that is taken for that unit. Each band is the years 1973
@@ -33,27 +43,30 @@ _ZERO, _NINE = ord("0"), ord("9")
 
 
 def normal_time(value: object) -> str | None:
-    """A logged time as ISO text of the one layout that sorts as it runs; ``None`` if it is none.
+    """A logged time as ISO text of the one layout that sorts as it runs; ``None`` if it is none, or was not set.
 
     Args:
-        value: ISO text, or a number of seconds, milli-, micro- or nanoseconds since 1970, also as
-            text of 10, 13, 16 or 19 digits.
+        value: ISO text and what databases and mail make of it, or a number of seconds, milli-, micro- or
+            nanoseconds since 1970, also as text of 10, 13, 16 or 19 digits.
     """
     if type(value) is str:
-        if len(value) == 24 and value[23] == "Z" and value[10] == "T" and value[4] == "-":
+        if len(value) == 24 and value[23] == "Z" and value[10] == "T" and value[4] == "-" and value[0] != "0":
             return value
         if len(value) == 19 and value.isascii() and value.isdecimal():
             return normal_time(int(value))  # nanoseconds of a trace
         is_fine = _FINE.search(value) is not None
         if _DIGITS.fullmatch(value):
             return normal_time(int(value))
+        if _FRACTION.fullmatch(value):
+            return normal_time(float(value))
         moment = parse_time(value)
     elif type(value) is int or type(value) is float:
         is_fine = value >= _COUNTS[1][0]
         moment = _of_count(value)
     else:
         return None
-    if moment is None:
+    if moment is None or moment.year == 1:
+        # The zero of Go and .NET: a time that was never set.
         return None
     # One log writes one unit. Milliseconds unless it writes finer ones, since that is what most do:
     # ".853Z" and ".853092Z" do not sort as they run.
@@ -64,13 +77,12 @@ def normal_time(value: object) -> str | None:
 def parse_time(value: str) -> datetime | None:
     """An ISO time as UTC; without a zone it is taken for UTC. ``None`` where it is not a time.
 
-    Year 1 with a zone that leads out of the calendar is the calendar's first moment, so that it is
-    seen to be out of range rather than taken for no date at all.
+    Year 1 with a zone that leads out of the calendar is the calendar's first moment.
     """
     try:
         return _utc(datetime.fromisoformat(value))
     except ValueError:
-        return _odd_time(value)
+        return _odd_time(value) or _foreign_time(value)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -103,6 +115,25 @@ def _odd_time(value: str) -> datetime | None:
         return None
     # A leap second is the last of a UTC day; it is taken for the first of the next, as POSIX does.
     return None if is_leap and (moment.hour or moment.minute) else moment
+
+
+def _foreign_time(value: str) -> datetime | None:
+    """What other languages, databases and mail write: a zone by its name, slashes, names of months."""
+    if _MAIL.match(value):
+        try:
+            return _utc(parsedate_to_datetime(value))
+        except (ValueError, OverflowError):
+            return None
+    match = _NAMED_ZONE.fullmatch(value)
+    if match is None:
+        return None
+    year, month, day, clock, zone, name = match.groups()
+    if zone is None and name not in _ZERO_ZONES:
+        return None
+    try:
+        return _utc(datetime.fromisoformat(f"{year}-{month}-{day}T{clock}{zone or ''}"))
+    except ValueError:
+        return None
 
 
 def _of_count(count: float) -> datetime | None:

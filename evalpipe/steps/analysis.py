@@ -167,13 +167,9 @@ def make_analysis(
             stamp,
             arms=arms,
         )
-        tables[_CORRECTED] = analysis.corrected(
-            outcomes,
-            receipts.seen.counts(opened.manifests),
-            receipts.seen.reviewed(),
-            context.criteria,
-            stamp,
-        )
+        seen = (outcomes, receipts.seen.counts(opened.manifests), receipts.seen.reviewed())
+        tables[_CORRECTED] = analysis.corrected(*seen, context.criteria, stamp)
+        tables |= analysis.concordance(*seen, tables[_NUMBERS], context.criteria, stamp)
         tables[_CURVES] = analysis.recovery_curves(
             outcomes,
             receipts.seen.episodes(opened.manifests),

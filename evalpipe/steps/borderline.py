@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ def make_model(paths: Sequence[Path], held: Sequence[Path], out: Path, licence: 
     turns = labels.read(paths)
     # Before fitting, which takes minutes.
     sets = {name: labels.to_measure(labels.read(files), name) for name, files in sets_of(held).items()}
+    turns = apart(turns, {name: rows for name, rows in sets.items() if not set(sets_of(held)[name]) & set(paths)})
     trained = train.train(turns)
     is_own = set(paths) <= set(shipped_corpus()[0])
     card = card_of(trained, turns, sets, licence or (LICENCE if is_own else None))
@@ -82,6 +83,24 @@ def make_model(paths: Sequence[Path], held: Sequence[Path], out: Path, licence: 
         for draft in drafts:
             draft.unlink(missing_ok=True)
     return Made(tuple(files), card)
+
+
+def apart(turns: list[LabelledTurn], sets: Mapping[str, list[LabelledTurn]]) -> list[LabelledTurn]:
+    """Turns to train on, without sessions of which any turn is measured: one session is on one side.
+
+    Args:
+        turns: Turns of the training files.
+        sets: Measured turns of files that are no training files.
+
+    Raises:
+        EvalpipeError: ``LABELS_INVALID`` where nothing is left to train on.
+    """
+    measured = {turn.session for rows in sets.values() for turn in rows}
+    kept = [turn for turn in turns if turn.session not in measured]
+    if not kept:
+        what = "every session of the training files is measured too."
+        raise EvalpipeError("LABELS_INVALID", what, where="--labels")
+    return kept
 
 
 def _free(out: Path) -> tuple[Path, Path]:

@@ -53,6 +53,7 @@ class Context:
         as_of: Day on which the run stands: it decides what is settled.
         engine: Where kernels run.
         tombstones: Whom this home has erased.
+        is_looking: Nothing is written, and what is damaged is passed over where it can be named instead.
     """
 
     settings: Settings
@@ -61,6 +62,7 @@ class Context:
     as_of: date
     engine: LocalEngine
     tombstones: Tombstones = field(default_factory=Tombstones)
+    is_looking: bool = False
 
     @cached_property
     def lake(self) -> Lake:
@@ -136,7 +138,7 @@ class Context:
     @cached_property
     def demoted(self) -> frozenset[tuple[str, str]]:
         """Signals that reviews have taken out of outcomes, as (signal, language)."""
-        return reviews.demoted(self.lake)
+        return reviews.demoted(self.lake, past_damage=self.is_looking)
 
     def demoted_on(self, day: date) -> frozenset[tuple[str, str]]:
         """Those of them that a day's sessions could have had, by their languages."""
@@ -336,6 +338,7 @@ def open_context(
     engine: LocalEngine | None = None,
     environ: Mapping[str, str] | None = None,
     alone: bool = False,
+    looking: bool = False,
 ) -> Iterator[Context]:
     """Open a home: make it if new, load criteria and key, start the engine.
 
@@ -349,6 +352,7 @@ def open_context(
         environ: Environment that may give the keys; the process's own by default.
         alone: Wait until nobody else has the home open, and keep others out. A process that has it open
             already would wait for itself.
+        looking: Write nothing: a home that cannot be written, or is damaged in part, can be looked at.
 
     Yields:
         The open context.
@@ -362,12 +366,14 @@ def open_context(
     environ = os.environ if environ is None else environ
     loaded = load_criteria(settings.criteria)
     with (
-        locked(settings.home / "home.lock", shared=not alone),
-        epochs.held(settings),
+        locked(settings.home / "home.lock", shared=not alone, looking=looking),
+        epochs.held(settings, looking=looking),
         nullcontext(engine) if engine else LocalEngine(settings.workers) as running,
     ):
         key = epochs.key_of(settings, environ)
-        erased = masking.tombstones.load(settings.tombstones, settings.tombstone_key_file, key, environ)
-        context = Context(settings, loaded, key, as_of or yesterday(), running, erased)
-        context.lake.prepare()
+        stones = (settings.tombstones, settings.erasure_record)
+        erased = masking.tombstones.load(stones, settings.tombstone_key_file, key, environ)
+        context = Context(settings, loaded, key, as_of or yesterday(), running, erased, looking)
+        if not looking:
+            context.lake.prepare()
         yield context

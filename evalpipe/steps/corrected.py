@@ -27,7 +27,7 @@ class Evidence:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._opinions = reviews.pooled(context.lake)
+        self._opinions = reviews.pooled(context.lake, past_damage=context.is_looking)
         self._days: dict[date, pl.DataFrame] = {}
         self._reviewed: pl.DataFrame | None = None
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import signal
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import IO
 
 import orjson
@@ -33,8 +37,12 @@ from evalpipe.steps.land import land
 from evalpipe.steps.masked import make_masked
 from evalpipe.steps.raw import make_raw
 from evalpipe.store.day_input import DayInput
-from evalpipe.store.files import move_durably
+from evalpipe.store.files import HELD, is_held, locked, move_durably
 from evalpipe.store.manifest import Manifest
+
+_PREFIX = "evalpipe-edge-"
+#: A folder that nobody holds and that is older belongs to no command that is still about to hold it.
+_OLD_S = 86_400
 
 
 @dataclass(slots=True)
@@ -94,8 +102,8 @@ def make_edge(
         EvalpipeError: ``NOTHING_READ`` where no session could be read; what refused a day, such as
             ``LEAK_FOUND``; those of landing. Nothing is written then.
     """
-    with TemporaryDirectory(prefix="evalpipe-edge-") as folder:
-        own = replace(settings, home=Path(folder) / "home", tiers=Tiers(Tier.VECTORS), assignments="")
+    with _private_folder() as folder:
+        own = replace(settings, home=folder / "home", tiers=Tiers(Tier.VECTORS), assignments="")
         with open_context(own, environ={ENVIRONMENT_NAME: ",".join(secret.hex() for secret in key.chain)}) as context:
             landed = land(context, named, undated_as=undated_as)
             inputs = context.landing.day_inputs()
@@ -104,6 +112,43 @@ def make_edge(
                 for error in result.red.values():
                     raise error
             return _write(context, inputs, out, EdgeResult(n_files=landed.n_files))
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A temporary folder that goes with the command, also where it is told to end; it may hold logs.
+
+    What a command that was killed has left is swept first: its folder is held by nobody.
+    """
+    for left in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        if left.is_dir() and left.stat().st_uid == os.getuid() and _is_dead(left):
+            shutil.rmtree(left, ignore_errors=True)
+    with _ending_with_an_exception(), TemporaryDirectory(prefix=_PREFIX) as name, locked(Path(name) / HELD):
+        yield Path(name)
+
+
+def _is_dead(folder: Path) -> bool:
+    if (folder / HELD).exists():
+        return not is_held(folder / HELD)
+    # It may be somebody's who has just made it.
+    return time.time() - folder.stat().st_mtime > _OLD_S
+
+
+@contextmanager
+def _ending_with_an_exception() -> Iterator[None]:
+    """Let SIGTERM leave through every ``finally``, as SIGINT does."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _write(context: Context, inputs: Mapping[date, DayInput], out: Path, result: EdgeResult) -> EdgeResult:

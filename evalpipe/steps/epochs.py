@@ -18,6 +18,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import keys
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings
+from evalpipe.store.files import lock_handle
 from evalpipe.store.lake import Lake
 
 #: Steps whose manifests name the key.
@@ -115,17 +116,21 @@ def state(settings: Settings, environ: Mapping[str, str]) -> KeyState:
 
 
 @contextmanager
-def held(settings: Settings, *, alone: bool = False) -> Iterator[None]:
+def held(settings: Settings, *, alone: bool = False, looking: bool = False) -> Iterator[None]:
     """Work on a home beside others, or alone.
 
     Args:
         settings: Settings of a home that exists.
         alone: Let nobody else in, as a rotation does.
+        looking: Only read, so that a home on a disk that takes no writing can be looked at.
 
     Raises:
         EvalpipeError: ``HOME_IN_USE`` instead of waiting: a job may hold the home for hours.
     """
-    handle = os.open(settings.home / "key.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = lock_handle(settings.home / "key.lock", looking=looking)
+    if handle is None:
+        yield
+        return
     try:
         try:
             fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)

@@ -3,9 +3,10 @@
 Belongs here: the order of an erasure. Does not belong here: finding what is about the person
 (``steps/erase_scope.py``), numbers that counted them (``steps/erase_results.py``), tags (``masking``).
 
-Order matters because a kill may fall between any two steps: first the tombstone, so that nothing of the
-person lands again; then the record of what is to go, by tokens, from which the next run goes on; then
-rows, then numbers made from them; the record last. Every step can be done again.
+Order matters because a kill may fall between any two steps: first one file with what is to go, by tokens,
+and the new tombstones, so that either all of it is known or nothing; from then on nothing of the person
+lands again, and the next run goes on from it. Then the file of tombstones, then rows, then numbers made
+from them; the record last. Every step can be done again.
 """
 
 from __future__ import annotations
@@ -82,8 +83,7 @@ def erase(
     environ = os.environ if environ is None else environ
     stones = masking.tombstones.prepared(context.tombstones, found.tombstone_key_file, environ)
     stones = stones.with_subject(subject, scope.raw_sessions | scope.sessions, scope.users)
-    private_write(found.tombstones, masking.tombstones.to_json(stones))
-    private_write(record_path(context.settings), scope.to_json())
+    private_write(record_path(found), scope.to_json(masking.tombstones.to_json(stones)))
     return _finish(replace(context, tombstones=stones), scope)
 
 
@@ -116,6 +116,8 @@ def go_on(context: Context) -> ErasureResult | None:
 
 
 def _finish(context: Context, scope: Erasure) -> ErasureResult:
+    if context.tombstones.key is not None:
+        private_write(context.settings.tombstones, masking.tombstones.to_json(context.tombstones))
     change = _without(context, scope)
     rewrite_landing(context.landing, change, _hiding(context, scope))
     _forget_objects(context.objects, context, scope)

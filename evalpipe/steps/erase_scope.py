@@ -16,7 +16,7 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
-from evalpipe.masking.tombstones import Subject, canonical
+from evalpipe.masking.tombstones import IN_RECORD, Subject, canonical
 from evalpipe.settings import Settings
 from evalpipe.steps.context import Context
 from evalpipe.store.expiry import known_tenants
@@ -49,10 +49,15 @@ class Erasure:
     days: tuple[date, ...] = ()
     raw_sessions: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def to_json(self) -> str:
-        """Canonical JSON, without ids as logged."""
+    def to_json(self, tombstones: str) -> str:
+        """Canonical JSON, without ids as logged.
+
+        Args:
+            tombstones: JSON of the tombstones that the erasure makes.
+        """
         return json.dumps(
             {
+                IN_RECORD: json.loads(tombstones),
                 "sessions": sorted(self.sessions),
                 "users": sorted(self.users),
                 "files": sorted(self.files),
@@ -88,7 +93,7 @@ def _key_of(raw: list[object]) -> SliceKey:
 
 def record_path(settings: Settings) -> Path:
     """Where an erasure that was begun is recorded; in the folder that is closed to others."""
-    return settings.lake / "raw" / "_erasure.json"
+    return settings.erasure_record
 
 
 def pending(context: Context) -> Erasure | None:

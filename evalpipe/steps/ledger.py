@@ -23,6 +23,8 @@ _ASSIGNMENT_COLUMNS = (
 )  # fmt: skip
 _CONSENT_COLUMNS = ("user_id", "tenant", "source", "status", "legal_basis")
 STATUSES = ("granted", "withdrawn")
+#: Digits of a day that is written without dashes.
+_DAY_DIGITS = 8
 _NO_SOURCE = "the source is no reader of this installation (docs/formats.md lists them)"
 
 #: Consent after reading: one row a user or a whole source.
@@ -159,6 +161,8 @@ def _time(value: object) -> datetime | None:
         return datetime.combine(value, time(), UTC)
     if not isinstance(value, str):
         return None
+    if value.isdigit() and len(value) != _DAY_DIGITS:
+        return None  # a count of seconds or milliseconds would be read as a day in some other century
     try:
         return _time(datetime.fromisoformat(value))
     except (ValueError, OverflowError):

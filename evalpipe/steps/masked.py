@@ -216,6 +216,20 @@ def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, 
     plan = task.plan
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
+    out = _checked(task, canaries, masked)
+    if not out[2].passed and (contained := masking.contain(masked, out[2].findings, plan)) is not None:
+        # One line on which rules and detector disagree costs its field, not the day.
+        for part in out[0]:
+            part.path.unlink()
+        out = _checked(task, canaries, contained)
+    return out
+
+
+def _checked(
+    task: _Task, canaries: masking.Canaries, masked: masking.MaskedPart
+) -> tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]:
+    """Stage a masked part and look for what may have been left in it."""
+    plan = task.plan
     files = masking.mask_files(_with(task, "files", canaries.files), plan)
     quarantine = masking.mask_quarantine(_with(task, "quarantine", canaries.quarantine), plan)
     copies = masking.mask_copies(_with(task, "copies", canaries.copies), plan)

@@ -13,6 +13,7 @@ import duckdb
 import polars as pl
 
 from evalpipe import __version__
+from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.steps import kept, quality, reviews, validation
@@ -50,13 +51,22 @@ def models() -> list[SqlModel]:
     return load_models(sql_dir())
 
 
-def with_reasons(context: Context) -> None:
-    """Give corrections that were appended before there was a reason the one that they had."""
-    name = "analysis.corrections"
-    for path in context.lake.appended(name):
-        if "reason" not in pl.read_parquet_schema(path):
-            context.lake.append(name, pl.read_parquet(path).with_columns(reason=pl.lit("recomputed")))
-            path.unlink()
+#: What rows that were appended before there was a column have in it.
+_LATER: dict[str, dict[str, pl.Expr]] = {
+    "analysis.corrections": {"reason": pl.lit("recomputed")},
+    "analysis.gates": {name: pl.lit(None, dtype=pl.Float64) for name in ("score_lower", "p_score")},
+}
+
+
+def with_later_columns(context: Context) -> None:
+    """Give rows that were appended before there was a column what they have in it; nothing else of them changes."""
+    for name, columns in _LATER.items():
+        for path in context.lake.appended(name):
+            missing = columns.keys() - pl.read_parquet_schema(path).keys()
+            if missing:
+                added = [columns[column].alias(column) for column in sorted(missing)]
+                context.lake.append(name, conform(TABLES[name], pl.read_parquet(path).with_columns(added)))
+                path.unlink()
 
 
 def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishResult:
@@ -66,7 +76,7 @@ def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishRe
         context: The open home.
         connect: Opens the draft.
     """
-    with_reasons(context)
+    with_later_columns(context)
     reviews.follow(context)
     manifests = published_manifests(context)
     files = quality.make(context)

@@ -27,7 +27,7 @@ from evalpipe.store.manifest import Manifest, digest_of
 #: Tables that are made here.
 TABLES = tuple(table.full_name for table in (QUALITY, AGREEMENT, DRIFT))
 #: Raise it when the same lake would give other tables.
-VERSION = "2"
+VERSION = "3"
 #: Model of sessions whose log names none.
 NO_MODEL = "(none)"
 _SESSIONS = pl.Schema({
@@ -63,12 +63,27 @@ def make(context: Context) -> dict[str, Path]:
     found = {
         QUALITY.full_name: _quality(context, opinions, rows),
         AGREEMENT.full_name: review.agreement(opinions),
-        DRIFT.full_name: review.drift(sessions, rows.filter(pl.col("lang") != signals.ANY), review.limits()),
+        DRIFT.full_name: review.drift(
+            sessions, rows.filter(pl.col("lang") != signals.ANY), opinions, review.limits(), signals.detector_version
+        ),
     }
     files = {name: kept.keep(lake, name, data) for name, data in found.items()}
     told = {"made_from": made_from, **{name: path.stem for name, path in files.items()}}
     write_atomically(index, json.dumps(told, sort_keys=True))
     return files
+
+
+def demoted_when_published(lake: Lake) -> frozenset[tuple[str, str]] | None:
+    """Signals that the last publish showed as demoted, as (signal, language); null before the first one."""
+    path = kept.path_of(
+        lake, QUALITY.full_name, _known(lake.root / "signals" / "quality" / "_made.json").get(QUALITY.full_name, "")
+    )
+    if not path.exists():
+        return None
+    now = pl.read_parquet(path).filter(pl.col("is_current") & (pl.col("model") == "all"))
+    out_of = ["demoted"] if review.limits().unproven_counts else ["demoted", "unproven"]
+    now = now.filter(pl.col("status").is_in(out_of) & pl.col("signal").is_in(list(BY_NAME)))
+    return frozenset(now.select("signal", "lang").iter_rows())
 
 
 def _made_from(context: Context, manifests: Sequence[Manifest]) -> str:
@@ -173,7 +188,9 @@ def alarms(tables: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
     unequal = single.filter("is_unequal")
     golden = single.filter(pl.col("golden_precision") < pl.col("threshold"))
     drift = tables[DRIFT.full_name]
-    drift = drift.filter(pl.col("period") == pl.col("period").max())
+    # Reviews speak of the weeks that they were drawn from, which need not be the newest.
+    is_reviewed = pl.col("measure").is_in(review.REVIEWED)
+    drift = drift.filter((pl.col("period") == pl.col("period").filter(~is_reviewed).max()) | is_reviewed)
     return {
         "demoted": [
             f"{row['signal']}@{row['lang']}: {row['n_reviewed']} reviewed, bound {row['precision_lo']:.2f} under "

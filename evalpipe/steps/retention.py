@@ -105,7 +105,8 @@ def is_due(settings: Settings, on: date | None = None) -> bool:
         on: UTC day; today by default.
     """
     landing = Landing(settings.landing, settings.lake / "raw" / "_staging")
-    return _record(settings).exists() or bool(expiry.due(landing, periods(settings), on or today()))
+    is_begun = _record(settings).exists() or expiry.is_left_behind(landing)
+    return is_begun or bool(expiry.due(landing, periods(settings), on or today()))
 
 
 def enforce(settings: Settings, on: date | None = None) -> RetentionResult | None:
@@ -191,7 +192,12 @@ def _blank_snippets(context: Context) -> None:
             if "snippet" not in rows.columns:
                 return rows
             is_gone = pl.col("session_id").is_in(gone)
-            return rows.with_columns(snippet=pl.when(is_gone).then(pl.lit("")).otherwise("snippet"))
+            # What a correction names is text like its snippet; null says that it cannot be read.
+            named = [name for name in ("old_value", "new_value") if name in rows.columns]
+            return rows.with_columns(
+                pl.when(is_gone).then(pl.lit("")).otherwise("snippet").alias("snippet"),
+                *(pl.when(~is_gone).then(name).alias(name) for name in named),
+            )
 
         return change
 

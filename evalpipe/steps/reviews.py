@@ -70,15 +70,34 @@ def alone(lake: Lake) -> Iterator[None]:
         yield
 
 
-def read(lake: Lake, table: str) -> pl.DataFrame:
+def read(lake: Lake, table: str, *, past_damage: bool = False) -> pl.DataFrame:
     """All rows of one of :data:`APPENDED`.
+
+    Args:
+        lake: The home's lake.
+        table: Its name.
+        past_damage: Leave out files that cannot be read; :func:`damaged` names them.
 
     Raises:
         EvalpipeError: ``HOME_DAMAGED`` naming the file that cannot be read.
     """
     whole = empty(TABLES[table])
-    files = [_read(path, whole.columns) for path in lake.appended(table)]
+    broken = set(damaged(lake)) if past_damage else set[Path]()
+    files = [_read(path, whole.columns) for path in lake.appended(table) if path not in broken]
     return pl.concat(files) if files else whole
+
+
+def damaged(lake: Lake) -> list[Path]:
+    """Files of reviews that cannot be read."""
+    out = []
+    for table in APPENDED:
+        columns = empty(TABLES[table]).columns
+        for path in lake.appended(table):
+            try:
+                _read(path, columns)
+            except EvalpipeError:
+                out.append(path)
+    return out
 
 
 def _read(path: Path, columns: Sequence[str]) -> pl.DataFrame:
@@ -90,20 +109,20 @@ def _read(path: Path, columns: Sequence[str]) -> pl.DataFrame:
         raise EvalpipeError("HOME_DAMAGED", what, where=str(path), fix=fix) from None
 
 
-def pooled(lake: Lake) -> pl.DataFrame:
+def pooled(lake: Lake, *, past_damage: bool = False) -> pl.DataFrame:
     """What reviewers said by the guide in force, each item with its probability to be drawn and labelled at all."""
-    opinions = read(lake, OPINIONS).filter(pl.col("guide_version") == review.guide().version)
+    opinions = read(lake, OPINIONS, past_damage=past_damage).filter(pl.col("guide_version") == review.guide().version)
     if opinions.is_empty():
         return opinions
-    items = read(lake, ITEMS)
+    items = read(lake, ITEMS, past_damage=past_damage)
     wanted = opinions.select("session_id", "seq").unique()
-    frames = read(lake, FRAMES).join(wanted, on=["session_id", "seq"], how="semi")
+    frames = read(lake, FRAMES, past_damage=past_damage).join(wanted, on=["session_id", "seq"], how="semi")
     return review.pooled(opinions, items, review.chances(items, frames))
 
 
-def demoted(lake: Lake) -> frozenset[tuple[str, str]]:
+def demoted(lake: Lake, *, past_damage: bool = False) -> frozenset[tuple[str, str]]:
     """Signals that outcomes must not count, as (signal, language): what the reviews of a home say now."""
-    opinions = pooled(lake)
+    opinions = pooled(lake, past_damage=past_damage)
     limits = review.limits()
     if opinions.is_empty() and limits.unproven_counts:
         return frozenset()
@@ -186,6 +205,18 @@ def _sizes(lake: Lake, items: Iterable[Mapping[str, Any]]) -> dict[str, int | No
     """Items that each sample held when it was drawn; ``None`` where that was not kept."""
     sizes: dict[str, int | None] = {row["sample_id"]: None for row in items}
     return sizes | dict(read(lake, FRAMES).select("sample_id", "n_drawn").unique().iter_rows())
+
+
+def gone(lake: Lake, item_ids: Iterable[str]) -> frozenset[str]:
+    """Items that a sample of the home held and that are not there any more: erased, or consent is withdrawn.
+
+    Args:
+        lake: The home's lake.
+        item_ids: Numbers of items, as a file has them.
+    """
+    there = {row["item_id"]: row for row in read(lake, ITEMS).select("item_id", "sample_id").iter_rows(named=True)}
+    sizes = _sizes(lake, there.values())
+    return frozenset(name for name in item_ids if name not in there and was_drawn(name, sizes))
 
 
 def was_drawn(item_id: str, sizes: Mapping[str, int | None]) -> bool:

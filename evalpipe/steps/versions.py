@@ -20,10 +20,10 @@ from evalpipe.store.manifest import digest_of
 #: sets, patterns and readers have digests of their own and need no raise here.
 LOGIC: dict[str, str] = {
     "raw": "1",
-    "masked": "1",
-    "signals": "6",
-    "outcomes": "7",
-    "analysis": "10",
+    "masked": "2",
+    "signals": "7",
+    "outcomes": "8",
+    "analysis": "16",
     "scorecard": "1",
 }
 

@@ -6,6 +6,8 @@ belong here: connections, files, or anything about SQL models.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from evalpipe.contracts.model import Column, Sensitivity, Table
 from evalpipe.contracts.render import duckdb_type
 from evalpipe.contracts.tables import ALL
@@ -47,8 +49,12 @@ def create_table(table: Table) -> str:
     return f"CREATE TABLE {dotted(table.full_name)} ({columns})"
 
 
-def insert_parts(table: Table) -> str:
-    """``INSERT`` of the table's Parquet parts; the list of paths is its one parameter.
+def insert_parts(table: Table, later: Sequence[Collection[str]] = ((),)) -> str:
+    """``INSERT`` of the table's Parquet parts; lists of paths are its parameters.
+
+    Args:
+        table: The contract.
+        later: For each list of paths, the columns that its parts do not have yet and that are null there.
 
     Rows are ordered by the contract's sort and then by every other published column, because a key
     that is unique in a slice may repeat across slices, and the rows of a warehouse must not depend
@@ -58,11 +64,12 @@ def insert_parts(table: Table) -> str:
     names = [c.name for c in published_columns(table)]
     first = [name for name in table.sort if name in names]
     order = first + [name for name in names if name not in first]
-    return (
-        f"INSERT INTO {dotted(table.full_name)} SELECT {', '.join(map(quoted, names))} "
-        "FROM read_parquet(?, hive_partitioning = false, union_by_name = false) "
-        f"ORDER BY {', '.join(map(quoted, order))}"
+    parts = " UNION ALL ".join(
+        f"SELECT {', '.join(f'NULL AS {quoted(n)}' if n in absent else quoted(n) for n in names)} "
+        "FROM read_parquet(?, hive_partitioning = false, union_by_name = false)"
+        for absent in later
     )
+    return f"INSERT INTO {dotted(table.full_name)} {parts} ORDER BY {', '.join(map(quoted, order))}"
 
 
 def comment_on(kind: str, name: str, text: str) -> str:

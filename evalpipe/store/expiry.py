@@ -60,6 +60,12 @@ def expire(landing: Landing, expiring: Mapping[str, Sequence[str]]) -> set[date]
     return touched
 
 
+def is_left_behind(landing: Landing) -> bool:
+    """Whether a landed part is there whose batch is marked as expired: an expiry was killed in between."""
+    expired = {part.stem for entry in landing.entries() if RAW in entry.expired for part in entry.parts}
+    return bool(expired) and any(path.name.split(".")[0] in expired for path in landing.root.glob("day=*/*.parquet"))
+
+
 def known_tenants(landing: Landing) -> list[str]:
     """Tenants of sessions whose landed parts have expired, as logged: a token is of an id and a tenant.
 

@@ -6,6 +6,7 @@ belong here: what lies in the files.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -14,28 +15,54 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_HELD = ".held"
+#: File in a folder that stays locked for as long as whoever uses the folder lives.
+HELD = ".held"
 #: Staging folder of this process in each staging root, with the open file that marks it as in use.
 _MINE: dict[tuple[int, Path], tuple[Path, int]] = {}
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+def locked(path: Path, *, shared: bool = False, looking: bool = False) -> Iterator[None]:
     """Hold the lock file at ``path``, made if absent, waiting for whoever holds it.
 
     Args:
         path: Lock file.
         shared: Let others hold it too who ask so; whoever asks alone waits for all of them.
+        looking: Only read: where nothing can be written, hold the file that is there, or nothing.
 
     The kernel drops the lock when the process dies, however it dies. It is not re-entrant.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = lock_handle(path, looking=looking)
+    if handle is None:
+        yield
+        return
     try:
         fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
+
+
+def lock_handle(path: Path, *, looking: bool) -> int | None:
+    """Open a lock file, made if absent.
+
+    Args:
+        path: Lock file.
+        looking: Where nothing can be written, open the file that is there.
+
+    Returns:
+        The open file; null only when looking, where there is none: nobody writes there.
+    """
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if not looking or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
 def sync(path: Path) -> None:
@@ -89,7 +116,7 @@ def own_staging(root: Path) -> Path:
     mine = (os.getpid(), root)
     if mine in _MINE:
         folder, _ = _MINE[mine]
-        if (folder / _HELD).exists():
+        if (folder / HELD).exists():
             return folder
         os.close(_MINE.pop(mine)[1])
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -97,7 +124,7 @@ def own_staging(root: Path) -> Path:
     with locked(root / ".lock"):
         folder = root / f"{os.getpid()}-{secrets.token_hex(8)}"
         folder.mkdir(mode=0o700)
-        handle = os.open(folder / _HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(folder / HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
     _MINE[mine] = (folder, handle)
     return folder
@@ -107,11 +134,12 @@ def clear_staging(root: Path) -> None:
     """Remove the staging folders below ``root`` whose processes are gone, whatever their names."""
     with locked(root / ".lock"):
         for folder in sorted(path for path in root.iterdir() if path.is_dir()):
-            if not _is_held(folder / _HELD):
+            if not is_held(folder / HELD):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path) -> bool:
+    """Whether a process that lives holds the lock file; not where there is none."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -24,6 +24,7 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store.files import clear_staging, locked, move_durably, own_staging, write_atomically
 from evalpipe.store.manifest import STEP_LAYERS, STEP_TABLES, Manifest, Part, SliceKey, StagedPart, digest_of_file
@@ -279,7 +280,7 @@ class Lake:
         if not files:
             blank = render.empty(TABLES[table])
             return blank.select(columns) if columns else blank
-        return pl.concat([_read_part(path, columns) for path in files])
+        return pl.concat([_read_part(TABLES[table], path, columns) for path in files])
 
 
 def _manifest_at(path: Path) -> Manifest | None:
@@ -291,9 +292,17 @@ def _manifest_at(path: Path) -> Manifest | None:
         raise _damaged("a manifest cannot be read", path, path) from None
 
 
-def _read_part(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
+def _read_part(table: Table, path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
+    """Rows of a part; what was written before the contract had a column knows nothing of it."""
     try:
-        return pl.read_parquet(path, columns=list(columns) if columns else None)
+        later = render.later_columns(table, pl.read_parquet_schema(path))
+        if not later:
+            return pl.read_parquet(path, columns=list(columns) if columns else None)
+        asked = list(columns or render.polars_schema(table))
+        there = pl.read_parquet(path, columns=[name for name in asked if name not in later])
+        return there.with_columns(pl.lit(None, later[name]).alias(name) for name in asked if name in later).select(
+            asked
+        )
     except (OSError, pl.exceptions.PolarsError):  # whose messages may quote a value
         raise _damaged("a part cannot be read", path, path.parent) from None
 

@@ -57,9 +57,12 @@ STEP_TABLES: dict[str, tuple[str, ...]] = {
         "analysis.movement",
         "analysis.attempts",
         "analysis.paired_tasks",
+        "analysis.drawn_rates",
         "analysis.corrected_rates",
         "analysis.bridges",
         "analysis.recovery_curves",
+        "analysis.concordance",
+        "analysis.layer_agreement",
     ),
     "scorecard": ("analysis.scorecard",),
 }

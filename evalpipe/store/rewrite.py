@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evalpipe.store.entries import LandedFile, LandedPart
+from evalpipe.store.entries import RAW, LandedFile, LandedPart
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
 from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL, Lake, stage_part
 from evalpipe.store.landing import LANDED, Landing, text_bytes
@@ -139,6 +139,9 @@ def drop_slice(lake: Lake, manifest: Manifest) -> None:
 def sweep(lake: Lake, landing: Landing) -> int:
     """Delete at once every part that no manifest and no index entry names, and all that is staged.
 
+    An entry whose landed text has expired names no part: one that is there was left by an expiry that was
+    killed between marking the entry and deleting its parts.
+
     Returns:
         Files deleted.
     """
@@ -147,6 +150,7 @@ def sweep(lake: Lake, landing: Landing) -> int:
     named |= {
         landing.path(part.day, part.stem, name)
         for e in entries
+        if RAW not in e.expired
         for part in e.parts
         for name, n in part.rows.items()
         if n

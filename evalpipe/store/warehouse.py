@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from typing import Protocol
 import duckdb
 import polars as pl
 
+from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
@@ -238,11 +240,28 @@ def _create(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table], mode
 def _load(connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[Path]) -> int:
     if parts:
         try:
-            connection.execute(ddl.insert_parts(table), [[str(part) for part in parts]])
+            _insert(connection, table, parts)
         except duckdb.Error as error:
             # DuckDB's message may quote a value, so it goes no further.
             raise _bad_part(table, parts, type(error).__name__) from None
     return _count(connection, table.full_name)
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[Path]) -> None:
+    try:
+        connection.execute(ddl.insert_parts(table), [[str(part) for part in parts]])
+    except duckdb.Error:
+        # Some part lacks a column. Footers are looked at then only: a home has thousands of parts.
+        groups: dict[frozenset[str], list[str]] = defaultdict(list)
+        for part in parts:
+            try:
+                later = render.later_columns(table, pl.read_parquet_schema(part))
+            except (OSError, pl.exceptions.PolarsError):
+                raise _bad_part(table, parts, "IOException") from None
+            groups[frozenset(later)].append(str(part))
+        if set(groups) == {frozenset()}:
+            raise
+        connection.execute(ddl.insert_parts(table, list(groups)), list(groups.values()))
 
 
 def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:

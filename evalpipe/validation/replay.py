@@ -97,14 +97,16 @@ def largest_version(settled: pl.DataFrame, criteria: Criteria) -> Replayed | Non
     """The version with most users, ties by label; ``None`` without any."""
     check_outcomes(settled, {gate.metric for gate in criteria.gates})
     estimand, compare_by = criteria.estimand, criteria.outcomes.compare_by
-    everyone = encode(settled, compare_by, estimand.strata, ())
+    everyone = encode(settled, compare_by, estimand.strata, (), estimand.sampling)
     if not everyone.n:
         return None
     pairs = np.unique(everyone.version.astype(np.int64) * everyone.n + everyone.cluster)
     n_users = np.bincount(pairs // everyone.n, minlength=len(everyone.versions))
     at = int(n_users.argmax())
     mine = everyone.sessions.filter(pl.Series(everyone.version == at)).drop("version")
-    return Replayed(encode(mine, compare_by, estimand.strata, ()), everyone.versions[at], int(n_users[at]))
+    return Replayed(
+        encode(mine, compare_by, estimand.strata, (), estimand.sampling), everyone.versions[at], int(n_users[at])
+    )
 
 
 def _verdicts(chosen: Replayed, criteria: Criteria, n: int, seed: int, advance: Advance) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from evalpipe import analysis
 from evalpipe.criteria import Criteria
+from evalpipe.criteria.model import Sampling
 from evalpipe_tests.analysis.conftest import AS_OF, FIRST_DAY
 
 Make = Callable[..., pl.DataFrame]
@@ -71,3 +73,21 @@ def test_strata_that_another_ruler_names_otherwise_are_its_own(
     # Weighted by its own strata each level is the plain mean here: the shares of work are the same.
     assert found["shift"].to_list() == pytest.approx([0.0] * 3, abs=1e-9)
     assert found["n_users"].to_list() == [300] * 3
+
+
+def test_sessions_that_were_drawn_weigh_alike_under_both(make_outcomes: Make, criteria: Criteria) -> None:
+    """How a session was drawn is no matter of measurement, even where the old one calls its kind otherwise."""
+    kinds = [["coding", "chat", "other"][i // 3 % 3] for i in range(N)]
+    better = SUCCESS.copy()
+    is_moved = (np.array(kinds) == "chat") & (np.arange(N) % 4 == 0)
+    better[is_moved] = 1.0 - better[is_moved]
+    rules = (Sampling(0.1, "scenario", "chat"), Sampling(0.0, "scenario", "other"))
+    drawn = replace(criteria, estimand=replace(criteria.estimand, sampling=rules, strata=("routing_epoch",)))
+    stamp = analysis.Stamp.of(drawn, as_of=AS_OF, window="28d", start=FIRST_DAY, end=LAST_DAY)
+    old = measured(make_outcomes, SUCCESS, "old", scenario=["writing"] * N)
+    found = analysis.bridged(old, measured(make_outcomes, better, "new", scenario=kinds), drawn, stamp)
+    v = np.select([np.array(kinds) == "chat", np.array(kinds) == "other"], [10.0, 0.0], 1.0)
+    models = np.array(MODELS)
+    moved = [((v * (better - SUCCESS))[models == k].sum() / v[models == k].sum()) for k in ("m-0", "m-1", "m-2")]
+    assert found["shift"].to_list() == pytest.approx(moved)
+    assert found["n_sessions"].to_list() == [200] * 3

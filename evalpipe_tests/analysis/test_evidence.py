@@ -320,6 +320,17 @@ def test_tasks_that_both_were_given(make_outcomes: Any, run: Run, criteria: Crit
     assert (tries["t_all"], tries["first_attempt"], tries["eventual"]) == (3, pytest.approx(2 / 3), None)
 
 
+def test_tasks_of_one_name_in_two_domains_are_two_tasks(make_outcomes: Any, run: Run, criteria: Criteria) -> None:
+    loose = replace(criteria, estimand=replace(criteria.estimand, min_sessions_per_version=1))
+    one = controlled(make_outcomes)
+    other = one.with_columns(scenario=pl.lit("retail"), session_id=pl.lit("r") + pl.col("session_id"))
+    tables = run(pl.concat([one, other]), loose)
+    assert rows(tables, "paired_tasks", version=A, other=B)[0]["n_tasks"] == 6
+    assert rows(tables, "attempts", version=A)[0]["t_all"] == 6
+    told = rows(tables, "net_improvement", metric=criteria.outcomes.headline, slice="all")
+    assert {row["n_users"] for row in told} == {6}, "they are six clusters, not three"
+
+
 def test_one_version_has_no_number_but_its_own(trial: Trial, run: Run, criteria: Criteria) -> None:
     tables = run(trial({"a": 0.5}), criteria)
     assert rows(tables, "nights") == rows(tables, "movement") == []

@@ -210,12 +210,17 @@ def test_times_of_users_who_keep_a_version_are_not_taken_for_independent(
     # The same user's sessions take the same time, so that a few users make versions differ.
     user = [f"{m}{i % 8}" for i, m in enumerate(outcomes["model"])]
     place = {name: at for at, name in enumerate(sorted(set(user)))}
-    seconds = np.random.default_rng(1).integers(10, 100, len(place))[[place[one] for one in user]]
-    outcomes = outcomes.with_columns(user_id=pl.Series(user), duration_ms=pl.Series((seconds * 1000).tolist()))
+    seconds = np.random.default_rng(1).integers(10, 100, len(place))
+    took = (seconds[[place[one] for one in user]] * 1000).tolist()
+    outcomes = outcomes.with_columns(user_id=pl.Series(user), duration_ms=pl.Series(took))
     for row in rows(run(outcomes, criteria), "durations"):
         assert row["median_s"] > 0
-        assert row["equal_times_p"] is row["median_lo_s"] is row["median_hi_s"] is None
+        assert row["equal_times_p"] is None
         assert "not_clustered" in row["reasons"]
+        # Eight users make eight draws: their median lies between those of a few, not within seconds of itself.
+        assert row["median_lo_s"] < row["median_s"] < row["median_hi_s"]
+        mine = seconds[[place[one] for one in set(user) if one.startswith(row["version"][-1])]]
+        assert {row["median_lo_s"], row["median_hi_s"], row["p90_hi_s"]} <= set(mine.astype(float))
     alone = rows(run(timed(trial), criteria), "durations", population="all_attempts")
     assert all(row["equal_times_p"] > 0.01 and row["median_lo_s"] < row["median_s"] for row in alone)
 

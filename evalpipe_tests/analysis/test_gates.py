@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from scipy import stats
 
-from evalpipe.analysis import decide_gates
+from evalpipe.analysis import DECIDED, decide_gates
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.criteria import Criteria
 from evalpipe.criteria.model import GateCriterion
@@ -148,3 +151,37 @@ def test_a_question_decided_on_another_day_is_decided_by_wider_bounds(
     passed = decide_gates(won, criteria, B, A, decided=other_day)
     assert verdicts(passed) == {"outcome_no_worse": "pass", "corrections_no_worse": "pass"}
     assert passed["reasons"].to_list() == [["decided_before"]] * 2
+
+
+def test_a_small_canary_of_single_sessions_has_a_score_test_beside_its_bounds(
+    make_outcomes: Trial, run: Run, criteria: Criteria
+) -> None:
+    success = np.repeat([1, 0, 1, 0], [27, 3, 55, 5])
+    outcomes = make_outcomes(["b"] * 30 + ["a"] * 60, success, user_id=[f"u{i}" for i in range(90)])
+    kinds = (
+        GateCriterion("no_worse", "positive_outcome", "non_inferiority", 0.1),
+        GateCriterion("no_more_corrections", "correction", "non_inferiority", 0.1),
+        GateCriterion("better", "positive_outcome", "superiority", 0.0),
+    )
+    asked = replace(criteria, gates=kinds)
+    tables = run(outcomes, asked)
+    rows = {row["criterion"]: row for row in decide_gates(tables, asked, B, A).iter_rows(named=True)}
+    # The largest likelihood under a loss of 10 points, looked for on a fine grid, gives the variance.
+    old = np.linspace(0.1 + 1e-9, 1 - 1e-9, 400_001)
+    new = old - 0.1
+    fit = 27 * np.log(new) + 3 * np.log(1 - new) + 55 * np.log(old) + 5 * np.log(1 - old)
+    p, q = new[fit.argmax()], old[fit.argmax()]
+    z = (27 / 30 - 55 / 60 + 0.1) / np.sqrt(p * (1 - p) / 30 + q * (1 - q) / 60)
+    assert rows["no_worse"]["p_score"] == pytest.approx(stats.norm.sf(z), abs=1e-5)
+    # Corrections are the failures here: the same question, turned so that fewer are better.
+    assert rows["no_more_corrections"]["p_score"] == pytest.approx(rows["no_worse"]["p_score"], abs=1e-9)
+    assert rows["better"]["p_score"] is None
+    lower = rows["no_worse"]["score_lower"]
+    assert lower < rows["no_worse"]["estimate"]
+    assert [row["score_lower"] for row in rows.values()] == pytest.approx([lower] * 3)
+    before = decide_gates(tables, asked, B, A).with_columns(as_of=pl.lit(date(2026, 1, 1)))
+    again = decide_gates(tables, asked, B, A, decided=before.select(DECIDED))
+    assert again["score_lower"].is_null().all()
+    assert again["p_score"].is_null().all()
+    crowd = run(outcomes.with_columns(user_id=pl.lit("u") + (pl.int_range(90) % 40).cast(pl.String)), asked)
+    assert decide_gates(crowd, asked, B, A)["score_lower"].is_null().all()

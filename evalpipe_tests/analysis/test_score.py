@@ -15,6 +15,7 @@ from evalpipe.analysis.score import SIDE_PERMUTATIONS, SIDE_SLICE_PERMUTATIONS, 
 from evalpipe.contracts import render
 from evalpipe.contracts.tables import TABLES
 from evalpipe.criteria import Criteria, load
+from evalpipe.inference import newcombe
 from evalpipe.store.manifest import STEP_TABLES
 
 Trial = Callable[..., pl.DataFrame]
@@ -99,10 +100,11 @@ def test_every_table_keeps_its_contract_and_order(trial: Trial, run: Run, criter
     assert sorted(tables) == sorted(
         set(STEP_TABLES["analysis"])
         - {"analysis.ablation", "analysis.bridges", "analysis.corrected_rates", "analysis.recovery_curves"}
+        - {"analysis.concordance", "analysis.layer_agreement"}
     )
     for name, table in tables.items():
-        # Tasks that two versions share need a controlled task set.
-        assert table.is_empty() == (name == "analysis.paired_tasks")
+        # Tasks that two versions share need a controlled task set, rates of all traffic a drawn sample.
+        assert table.is_empty() == (name in ("analysis.paired_tasks", "analysis.drawn_rates"))
         assert_frame_equal(render.conform(TABLES[name], table).sort(TABLES[name].sort), table)
         assert set(table["measurement"]) <= {criteria.measurement}
 
@@ -225,3 +227,15 @@ def test_any_legal_outcomes_give_legal_rows(
     assert (shown["lo"].is_null() | (shown["lo"] <= shown["estimate"])).all()
     assert (rows.filter(pl.col("estimate").is_null())["reasons"].list.len() > 0).all()
     assert shown["theta"].is_between(0, 1).all()
+
+
+def test_small_pairs_of_single_sessions_have_a_score_interval(make_outcomes: Any, run: Run, criteria: Criteria) -> None:
+    success = np.repeat([1, 0, 1, 0], [28, 2, 18, 12])
+    outcomes = make_outcomes(["a"] * 30 + ["b"] * 30, success, user_id=[f"u{i}" for i in range(60)])
+    pairs = run(outcomes, criteria)["analysis.pairs"].filter(
+        pl.col("slice") == "all", pl.col("metric") == "positive_outcome", pl.col("version") == A
+    )
+    assert (pairs["newcombe_lo"][0], pairs["newcombe_hi"][0]) == newcombe(28, 30, 18, 30)
+    # Users who come again leave the clustered interval alone.
+    again = run(outcomes.with_columns(user_id=pl.lit("u") + (pl.int_range(60) % 20).cast(pl.String)), criteria)
+    assert again["analysis.pairs"]["newcombe_lo"].is_null().all()

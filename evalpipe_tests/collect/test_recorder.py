@@ -8,9 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -256,3 +260,75 @@ def test_marks_are_no_turns(tmp_path: Path) -> None:
             session.feedback(5)  # type: ignore[arg-type]
     steps = Read(tmp_path).steps.filter(pl.col("origin") == "feedback").select("name", "arguments", "text", "turn")
     assert steps.rows() == [("rating", '{"rating":-1}', "too long", 1), ("approval", '{"rating":1}', None, 1)]
+
+
+def test_ids_and_counts_of_other_types_are_written_as_the_log_has_them(tmp_path: Path) -> None:
+    name = uuid.uuid4()
+    with record(tmp_path).session(
+        name, user_id=42, consent="withdrawn", trial=np.int64(3),  # type: ignore[arg-type]
+        assignment={"policy": "ab", "unit": "user", "probability": Decimal("0.25"), "epoch": 7},
+    ) as session:  # fmt: skip
+        session.user("Hello there.")
+        session.agent("Hi.", tokens={"input": np.int64(900)}, first_token_ms=np.float64(40.4))  # type: ignore[arg-type]
+        session.end("completed", is_success=np.True_, reward=np.float64(0.5), cost_usd=Decimal("0.01"))  # type: ignore[arg-type]
+    row = Read(tmp_path).sessions.row(0, named=True)
+    expected = {
+        "session_id": f"evalpipe_jsonl:{name}", "user_id": "42", "consent": "withdrawn", "trial": 3,
+        "assignment_probability": 0.25, "routing_epoch": "7", "input_tokens": 900, "is_objective_success": True,
+        "objective_reward": 0.5, "logged_cost_usd": 0.01,
+    }  # fmt: skip
+    assert {key: row[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda r: r.session(user_id=["u"]), lambda r: r.session(consent=True), lambda r: r.session(tools="Bash"),
+        lambda r: r.session(assignment={"probability": 2}), lambda r: r.session(assignment={"unit": "team"}),
+        lambda r: r.session().user(["text"]), lambda r: r.session().agent("x", tokens={"input": 1.5}),
+        lambda r: r.session().end(is_success="yes"), lambda r: r.session().end(reward="1"),
+        lambda r: r.session().end(cost_usd=float("nan")), lambda r: r.session().tool("Bash").finish(exit_code="0"),
+        lambda r: Recorder("x", agent=""),
+    ],
+)  # fmt: skip
+def test_what_the_log_cannot_say_raises_at_once(tmp_path: Path, wrong: Callable[[Recorder], object]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        wrong(record(tmp_path))
+
+
+def test_a_session_that_goes_on_in_another_file_is_told_by_its_steps(tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    session = recorder.session(str(uuid.uuid4()))
+    session.user("One.")
+    session.agent("Two.")
+    recorder.close()
+    session.user("Three.")
+    session.agent("Four.")
+    recorder.close()
+    assert len(list(tmp_path.iterdir())) == 2
+    steps = [row for row in rows(tmp_path) if row["type"] == "step"]
+    assert len({row["step_id"] for row in steps}) == 4
+    back = Read(tmp_path)
+    assert back.quarantine.is_empty(), "a file that begins in the middle is known for what it is"
+
+
+def test_a_handler_that_records_while_a_line_is_written_waits_for_nobody(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+from evalpipe.collect import Recorder
+recorder = Recorder(sys.argv[1], agent="helper")
+session = recorder.session("s")
+signal.signal(signal.SIGUSR1, lambda *_: session.interrupt())
+append = recorder._append
+def slow(line):
+    if b"Here" in line:
+        os.kill(os.getpid(), signal.SIGUSR1)
+    append(line)
+recorder._append = slow
+session.user("Here.")
+session.agent("There.")
+recorder.close()
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
+    told = [(row.get("origin"), row.get("text")) for row in rows(tmp_path) if row["type"] == "step"]
+    assert told == [("human", "Here."), ("interrupt", None), (None, "There.")]

@@ -77,3 +77,11 @@ def test_labels_that_differ_in_case_only_are_told_apart() -> None:
     assert arguments.version("A · M", ["A · M", "a · m"]) == "A · M"
     with pytest.raises(EvalpipeError, match="BAD_ARGUMENT"):
         arguments.version("a/M", ["A · M", "a · m"])
+
+
+@pytest.mark.parametrize("text", ["", "two words", "../x", ".x", "a|b"])
+def test_a_name_that_would_need_quotes_is_refused(text: str) -> None:
+    with pytest.raises(EvalpipeError) as error:
+        arguments.plain_name(text)
+    assert error.value.code == "BAD_ARGUMENT"
+    assert arguments.plain_name("2026-q1") == "2026-q1"

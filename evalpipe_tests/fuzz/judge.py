@@ -19,11 +19,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest.mock import patch
 
 from evalpipe.contracts.errors import QUARANTINE_CODES
 from evalpipe.contracts.render import conform
 from evalpipe.contracts.tables import raw
 from evalpipe.sources import Batch, Chunk, ReadOptions, SourceFile, fingerprint, parse_batch, resemble
+from evalpipe.sources import feed as feeding
+from evalpipe.sources import parse as parsing
 from evalpipe.sources.archive import TAR_BLOCK, is_tar
 from evalpipe.sources.ledger import Ledger
 from evalpipe.store.landing import LANDED_ONLY
@@ -107,7 +110,7 @@ def _round(paths: Sequence[Path], options: ReadOptions) -> list[Verdict]:
     fault = detail = ""
     verdicts: list[Verdict] = []
     try:
-        with _watched(), warnings.catch_warnings():
+        with _watched(), _raising(), warnings.catch_warnings():
             warnings.simplefilter("error")
             files = list({(file := fingerprint(path)).digest: file for path in paths}.values())
             timed = _Timed(files)
@@ -131,6 +134,17 @@ def _fault(word: str, error: BaseException) -> str:
     # The line differs from run to run; the function does not.
     where = where.partition(",")[0] + where[where.rfind(" in ") :]
     return f"{word}: {type(error).__name__} {getattr(error, 'code', '')} {where}"
+
+
+@contextmanager
+def _raising() -> Iterator[None]:
+    """What a reader raises comes through, instead of a row of quarantine that does not say where it was."""
+
+    def through(error: Exception) -> str:
+        raise error
+
+    with patch.object(feeding, "failure_of", through), patch.object(parsing, "failure_of", through):
+        yield
 
 
 @contextmanager
@@ -210,6 +224,7 @@ def _check_balance(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) ->
 def _check_masked(balances: list[dict[str, Any]], bad: list[dict[str, Any]]) -> None:
     """Nothing but places, codes and digests; ids and names of files are declared as what they are."""
     _must({row["code"] for row in bad} <= set(QUARANTINE_CODES), "a quarantine code is not in the registry")
+    _must("READER_FAILED" not in {row["code"] for row in bad}, "a reader raised")
     for row in (*balances, *bad):
         shown = {name: value for name, value in row.items() if name not in ("session_id", "source_file", "member")}
         _must(MARKER not in str(shown), "text of the log beside codes and counts")

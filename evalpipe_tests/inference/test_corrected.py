@@ -56,6 +56,18 @@ def test_the_gap_of_error_rates_that_explains_a_shift_is_half_of_it_between_two(
     assert found.raw_shift[0] - found.raw_shift[1] == pytest.approx(found.rate[0] - found.rate[1])
 
 
+@pytest.mark.parametrize("misses", [MISSES, (0.3, 0.3)])
+def test_the_covariance_gives_the_limits_of_the_shifts(misses: tuple[float, float]) -> None:
+    units, labels = world(3, misses=misses)
+    # In the second world a version has too few labels of its own, so that both share error rates.
+    kept = labels if misses == MISSES else labels.of((labels.version == 0) | (np.arange(len(labels.truth)) % 5 == 0))
+    found = corrected_rates(units, kept, 2)
+    contrast = np.array([[0.5, -0.5], [-0.5, 0.5]])
+    half = 1.959963984540054 * np.sqrt(np.diag(contrast @ found.cov @ contrast))
+    np.testing.assert_allclose(found.shift_hi - found.shift, half, rtol=1e-9)
+    np.testing.assert_allclose(found.cov, found.cov.T)
+
+
 def test_few_labels_of_a_version_use_the_errors_of_all_if_these_are_alike() -> None:
     units, labels = world(3, misses=(0.3, 0.3))
     few = labels.of((labels.version == 0) | (np.arange(len(labels.truth)) % 8 == 0))

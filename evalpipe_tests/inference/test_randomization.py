@@ -309,3 +309,16 @@ def test_counting_stops_early_on_large_samples() -> None:
     label = np.arange(200_000) % 2
     assert count_arrangements(np.zeros(200_000, dtype=np.int64), label) > 50_000
     assert count_arrangements(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 0, 1])) == 6
+
+
+def test_a_weight_that_a_stratum_shares_leaves_the_test_and_its_engine_as_they_are() -> None:
+    """A common factor cancels in the statistic, so that drawn sessions are tested at no other cost."""
+    sample, options = draw(3), Options(permutations=499, seed=5)
+    drawn = replace(sample, weight=np.where(sample.stratum == 0, 10.0, 1.0 / 0.3))
+    for design in ("randomized_session", "randomized_user"):
+        plain, weighted = (compare(one, replace(options, design=design, population="equal")) for one in (sample, drawn))
+        assert weighted.engine == plain.engine
+        np.testing.assert_array_equal(weighted.p_perm, plain.p_perm)
+    # Several weights in a stratum stay with their sessions.
+    mixed = replace(sample, weight=np.where(np.arange(len(sample.y)) % 2 == 0, 10.0, 1.0))
+    assert compare(mixed, options).engine == "shuffle"

@@ -39,6 +39,8 @@ def applied(*rows: dict[str, Any], **values: Any) -> tuple[str | None, str | Non
         ((), {"consent": "withdrawn"}, ("withdrawn", None, 1)),
         (({"user_id": "u1", "status": "withdrawn"},), {}, ("withdrawn", None, 1)),
         (({"user_id": "u2", "status": "withdrawn"},), {}, (None, "hello", 1)),
+        (({"user_id": "Ann@X.org", "status": "withdrawn"},), {"user_id": "ann@x.ORG "}, ("withdrawn", None, 1)),
+        (({"user_id": "U1", "status": "withdrawn"},), {}, (None, "hello", 1)),
         (({"user_id": "u1", "status": "withdrawn"},), {"tenant": "t"}, ("withdrawn", None, 1)),
         (({"user_id": "u1", "tenant": "x", "status": "withdrawn"},), {"tenant": "t"}, (None, "hello", 1)),
         (({"source": "a", "tenant": "x", "status": "withdrawn"},), {"tenant": "t"}, (None, "hello", 1)),

@@ -15,7 +15,7 @@ from evalpipe.contracts.tables import raw
 from evalpipe.masking import MaskingKey, MaskPlan, arguments, mask_part, rekeying
 from evalpipe.masking.rules import default_dir, load_ruleset
 from evalpipe.signals.calls import tool_calls
-from evalpipe_tests.masking.support import KEY
+from evalpipe_tests.masking.support import KEY, frames, session
 
 PLAN = MaskPlan(KEY)
 DOCUMENT = load_ruleset(default_dir()).arguments
@@ -144,3 +144,36 @@ def test_segments_move_with_a_rotation() -> None:
     given = '{"file_path": "/srv/acme/cart.py"}'
     was, now = (arguments.one(given, "Read", "t", MaskPlan(key))[0] for key in (KEY, new))
     assert rekeying.rekey_text(was, KEY, new) == now != was
+
+
+HALF = "\\ud83d"
+
+
+@pytest.mark.parametrize(
+    ("given", "gone"),
+    [
+        (f'{{"signature":"EqRk","x":"{HALF}","file_path":"/srv/acme/x.py"}}', ("EqRk", "acme")),
+        ('{"encrypted_content":"gAxY","score":NaN}', ("gAxY",)),
+        ('{"signature":"EqRk"}\n{"a":{"encrypted_content":"gAxY"}}\nplain', ("EqRk", "gAxY")),
+        ('{"thoughtSignature":["EqRk"],"signature":{"v":"gAxY"}}', ("EqRk", "gAxY")),
+        (json.dumps({"o": json.dumps({"o": json.dumps({"signature": "EqRk"})})}), ("EqRk",)),
+        (json.dumps(json.dumps({"signature": "EqRk"})), ("EqRk",)),
+        ('{"text":"fine","signature":"EqRkQ2xh', ("EqRk",)),
+        ('{"a":' * 300 + '{"signature":"EqRk"}' + "}" * 300, ("EqRk",)),
+        ('{"a":' * 3000 + '{"signature":"EqRk"}' + "}" * 3000, ("EqRk",)),
+    ],
+)
+def test_what_is_dropped_goes_from_every_json_that_a_log_may_hold(given: str, gone: tuple[str, ...]) -> None:
+    """Half a character, NaN, lines, lists, strings, a cut end: the strict reader refuses or the walk skips them."""
+    sessions, steps = frames([session("s1")], [("s1", {"name": "Read", "arguments": given, "output": given})])
+    masked = mask_part(sessions, steps, PLAN).steps
+    for column in ("arguments", "output"):
+        left = masked[column][0]
+        assert not [value for value in gone if value in left and (value != "acme" or column == "arguments")]
+        assert arguments.one(left, "Read" if column == "arguments" else None, "", PLAN)[0] == left
+    assert "plain" in masked["output"][0] or "plain" not in given
+
+
+def test_numbers_and_halves_stay_what_they_were() -> None:
+    given = f'{{"signature":"EqRk","n":NaN,"x":"{HALF}"}}'
+    assert arguments.one(given, None, "", PLAN)[0] == f'{{"signature":null,"n":NaN,"x":"{HALF}"}}'

@@ -123,3 +123,39 @@ def test_edits_of_later_rounds_lead_back_to_the_first_text() -> None:
 def test_bytes_become_characters() -> None:
     raw = "aé密b".encode()
     assert characters(raw, [0, 1, 3, 6, 7]) == [0, 1, 2, 3, 4]
+
+
+def test_a_bad_span_or_turn_costs_itself_and_nothing_beside_it(tmp_path: Path) -> None:
+    good, bad = _span(MAIL, "ana.m@example.org", "email_address"), {"start": 3, "end": 3, "type": "X"}
+    _write(
+        tmp_path, "positives.jsonl",
+        {"id": "p", "text": MAIL, "spans": [good, bad, {"start": 1, "end": 999, "type": "X"}], "tier": "RULE"},
+    )  # fmt: skip
+    turns = [{"turn": 0, "text": MAIL, "spans": [good]}, {"turn": 1}, {"turn": 2, "text": MAIL, "spans": [good]}]
+    _write(tmp_path, "sessions.jsonl", {"session_id": "s", "turns": turns})
+    loaded = corpus.load(tmp_path)
+    assert [len(sample.labels) for sample in loaded.positives] == [1]
+    assert [turn.id for turn in loaded.sessions[0].turns] == ["s/0", "s/2"]
+    assert sorted(where.rpartition("/")[2] for where, _ in loaded.refused) == [
+        "positives.jsonl:1 span 1", "positives.jsonl:1 span 2", "sessions.jsonl:1 turn 1"
+    ]  # fmt: skip
+    result = evaluate(PLAN, loaded)
+    assert result.count(lambda place: place.tier == "rule" and place.entity == "EMAIL_ADDRESS") == (3, 3)
+
+
+def test_a_row_of_bad_spans_only_is_left_out_whole(tmp_path: Path) -> None:
+    bad = {"start": 3, "end": 3, "type": "X"}
+    _write(tmp_path, "positives.jsonl", {"id": "p", "text": MAIL, "spans": [bad]}, {"id": "q", "text": MAIL})
+    assert [sample.id for sample in corpus.load(tmp_path).positives] == ["q"]
+
+
+def test_places_of_one_id_in_two_rows_show_each_its_own_text(tmp_path: Path) -> None:
+    from evalpipe.console import mask_eval
+
+    _write(
+        tmp_path, "positives.jsonl",
+        *({"id": "p", "text": text, "spans": [_span(text, text[5:], "COLOUR")]} for text in ("the  mauve", "the  ochre")),
+    )  # fmt: skip
+    loaded = corpus.load(tmp_path)
+    told = mask_eval.summary(PLAN, evaluate(PLAN, loaded), mask_eval._texts(loaded))
+    assert [place["value"] for place in told["missed"]] == ["mauve", "ochre"]

@@ -99,7 +99,7 @@ def test_skipped_decoding_turns_it_red(monkeypatch: pytest.MonkeyPatch) -> None:
     def blind(raw_text: bytes) -> DecodedView | None:
         return None
 
-    monkeypatch.setattr("evalpipe.masking.engine.decoded_view", blind)
+    monkeypatch.setattr("evalpipe.masking.views.decoded_view", blind)
     assert {"canary", "canary not counted"} & _tests(_check(*_masked()))
 
 

@@ -36,8 +36,8 @@ def test_only_random_strings_mix_cases_both_ways() -> None:
 
 
 def test_a_web_token_library_is_no_key() -> None:
-    assert is_metadata("io.jsonwebtoken", FACTS)
-    assert not is_metadata("access_token", FACTS)
+    assert is_metadata("io.jsonwebtoken", b"0.12.3", FACTS)
+    assert not is_metadata("access_token", b"abc", FACTS)
 
 
 @pytest.mark.parametrize(

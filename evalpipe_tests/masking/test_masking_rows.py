@@ -140,3 +140,64 @@ def test_names_of_a_file_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     with pytest.raises(EvalpipeError, match="more than 1 people"):
         list(map(masker.learn, rows))
+
+
+def test_a_row_that_only_a_lenient_writer_makes_is_masked_and_not_lost() -> None:
+    line = (r'{"text":"a \ud83d ' + MAIL + r'","n":NaN,"note\ud83d":"\ude00 x","ok":"\ud83d\ude00"}').encode()
+    masker = RowMasker(PLAN, RowForm(("text",), with_spans=True))
+    masker.learn(line)
+    out = json.loads(masker.mask(line))
+    assert out["masked"].startswith("a \ufffd <EMAIL_ADDRESS:")
+    assert [(s["start"], s["end"]) for s in out["spans"]] == [(4, 4 + len(MAIL))]
+    assert (out["n"], out["note\ufffd"], out["ok"]) == (None, "\ufffd x", "\U0001f600")
+    with pytest.raises(RowRefusedError) as caught:
+        masker.mask(rb'{"text":"a","k\ud83d":1,"k\ud83e":2}')
+    assert caught.value.code == "BAD_FIELD", "two keys would be one, and a value lost"
+
+
+@pytest.mark.parametrize("depth", [300, 700])
+def test_a_deep_row_is_masked(depth: int) -> None:
+    line = f'{{"text":"hi","x":{"[" * depth}"{MAIL}"{"]" * depth}}}'.encode()
+    masker = RowMasker(PLAN, TEXT)
+    masker.learn(line)
+    out = masker.mask(line)
+    assert MAIL.encode() not in out
+    assert out.count(b"[") == depth
+
+
+def test_a_row_that_is_too_deep_to_be_written_is_refused_and_ends_nothing() -> None:
+    masker = RowMasker(PLAN, TEXT)
+    for depth in (1_020, 5_000):
+        line = f'{{"text":"hi","x":{"[" * depth}1{"]" * depth}}}'.encode()
+        masker.learn(line)
+        with pytest.raises(RowRefusedError) as caught:
+            masker.mask(line)
+        assert caught.value.code == "BAD_JSON"
+
+
+def test_users_of_a_row_are_hidden_in_it_and_in_its_session() -> None:
+    first = {"session_id": "s1", "user_id": "lhofmann", "user": "Lena Hofmann", "text": "lhofmann and Lena Hofmann did"}
+    later = {"session_id": "s1", "text": "ask lhofmann"}
+    out, other = _masked(TEXT, first, later)
+    assert "hofmann" not in json.dumps([out, other]).lower()
+    assert out["user_id"] == PLAN.rekey("u", "lhofmann")
+    (alone,) = _masked(TEXT, {"username": "lhofmann", "text": "lhofmann did", "n": 1})
+    assert "lhofmann" not in json.dumps(alone)
+    (kept,) = _masked(RowForm(("text",), keep=("user_id",)), {"user_id": "lhofmann", "text": "lhofmann did"})
+    assert kept["user_id"] == "lhofmann"
+    assert "lhofmann" not in kept["masked"]
+
+
+def test_words_under_a_user_key_that_are_no_names_are_not_hidden_elsewhere() -> None:
+    for user in ("root", "Thanks", "fix the bug"):
+        text = f"root and admin: {user}, the user said"
+        (out,) = _masked(TEXT, {"user": user, "username": "admin", "text": text})
+        assert out["masked"] == text
+
+
+def test_a_kept_field_goes_back_where_it_stood_and_a_session_keeps_its_own_token() -> None:
+    (out,) = _masked(RowForm(("text",), keep=("a.b",)), {"a.b": 1, "a": f"mail {MAIL}", "text": "x"})
+    assert out["a.b"] == 1
+    assert out["a"].startswith("mail <EMAIL_ADDRESS:")
+    (out,) = _masked(RowForm(("text",), keep=("session",)), {"session": "one", "session_id": "two", "text": "x"})
+    assert (out["session"], out["session_id"]) == ("one", PLAN.rekey("s", "two"))

@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -136,7 +136,7 @@ def test_a_second_late_file_of_one_day_is_asked_for_and_scored_and_published(mad
 
 
 def test_a_late_day_moves_the_trailing_analyses_of_the_last_weeks(tmp_path: Path) -> None:
-    day = yesterday().replace(day=1)
+    day = yesterday() - timedelta(days=5)
     logs = write_sessions(tmp_path / "a.jsonl", str(day), "a", "b")
     with running(tmp_path) as (settings, runner):
         runner.land([logs], None).require()

@@ -75,6 +75,20 @@ def test_what_could_overturn_a_number_and_what_reviews_correct() -> None:
     assert said(with_table("corrected_rates", [nobody])).startswith("No rate is corrected by reviews.")
 
 
+def test_layers_of_evidence_are_told_where_two_know_a_pair() -> None:
+    low, *_, high = (row["version"] for row in versions())
+    pair = {"version": low, "other": high, "n_layers": 2, "label": "corroborated"}
+    alone = {**pair, "n_layers": 1, "label": "uncorroborated"}
+    assert said(with_table("concordance", [alone])) == ""
+    told = said(with_table("concordance", [pair, {**pair, "label": "insufficient"}, alone]))
+    assert told.startswith("Layers of evidence do not contradict each other. Of 2 pairs of versions that two")
+    assert told.endswith("a second layer backs the order of 1.")
+    against = said(with_table("concordance", [pair, {**pair, "label": "contradicted"}]))
+    assert against.startswith(f"Layers of evidence contradict each other: the order of {low} and {high}. Of 2 pairs")
+    many = said(with_table("concordance", [{**pair, "label": "contradicted"}] * 5))
+    assert ", and 2 more. Of 5 pairs" in many
+
+
 def test_a_bridge_says_whether_series_may_be_joined() -> None:
     row = {"mean_shift": 0.0123, "is_chained": True}
     assert "+1.2 points" in said(with_table("bridges", [row]))

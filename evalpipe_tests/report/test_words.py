@@ -10,6 +10,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from evalpipe.criteria.model import Sampling
 from evalpipe.report import Report, ReportInputs, build, to_markdown
 from evalpipe.report.model import plain
 from evalpipe.report.phrases import phrase, reasons
@@ -174,3 +175,14 @@ def test_gates_are_declared_or_readiness_is_not_determined() -> None:
     unnamed = build(replace(full, candidate=None))
     assert "no candidate and baseline were named" in unnamed.evidence.gate.sentence
     assert unnamed.evidence.gate.verdict is None
+
+
+def test_a_drawn_sample_is_told_beside_the_estimate_and_in_the_provenance() -> None:
+    plain = factory.criteria()
+    rules = (Sampling(0.25, "scenario", "chat"), Sampling(0.0, "language", "pt"))
+    drawn = build(factory.inputs(c=replace(plain, estimand=replace(plain.estimand, sampling=rules))))
+    assert "each session for as many as it was drawn from;" in " ".join(note.text for note in drawn.notes)
+    assert dict(drawn.provenance)["Sessions kept"] == "scenario=chat 0.25, language=pt 0"
+    whole = build(factory.inputs())
+    assert "Sessions kept" not in dict(whole.provenance)
+    assert "drawn from" not in " ".join(note.text for note in whole.notes)

@@ -343,7 +343,9 @@ def week(n: int, turns: int, fired: int, **more: Any) -> tuple[dict[str, Any], d
 def drifted(*weeks: tuple[dict[str, Any], dict[str, Any]], measure: str = "rate_psi") -> dict[str, Any]:
     sessions = pl.DataFrame([a for a, _ in weeks])
     rows = pl.DataFrame([b for _, b in weeks])
-    return review.drift(sessions, rows, LIMITS).filter(measure=measure).sort("period").to_dicts()[-1]
+    return (
+        review.drift(sessions, rows, reviews(), LIMITS, version).filter(measure=measure).sort("period").to_dicts()[-1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -371,3 +373,48 @@ def test_turns_that_nobody_reads(measure: str, n_unread: int, status: str) -> No
     uncovered = week(4, 1000, 20)
     uncovered[0]["n_covered"] = 0
     assert drifted(*before, uncovered, measure=measure)["status"] == "unavailable"
+
+
+def reviewed_on(day: date, n_right: int, n_wrong: int, start: int, **more: Any) -> list[dict[str, Any]]:
+    """Corrections that the detector gave: some are right, the others were neutral."""
+    right = said(n_right, ["correction"], ["correction"], day=day, start=start, **more)
+    return right + said(n_wrong, ["neutral"], ["correction"], day=day, start=start + 10_000, **more)
+
+
+@pytest.mark.parametrize(
+    ("now", "status"), [((76, 4), "ok"), ((60, 20), "fail"), ((2000, 150), "warn"), ((10, 10), "unavailable")]
+)
+def test_a_detector_that_became_less_precise(now: tuple[int, int], status: str) -> None:
+    calibration = reviewed_on(MONDAY, 1960, 40, 0)
+    later = reviewed_on(MONDAY + timedelta(days=60), *now, 30_000)
+    # Between the two periods, and in neither.
+    between = reviewed_on(MONDAY + timedelta(days=30), 0, 30, 60_000)
+    sessions, rows = (pl.DataFrame([one]) for one in week(0, 1, 0))
+    found = review.drift(sessions, rows, reviews(calibration, later, between), LIMITS, version)
+    (row,) = found.filter(measure="precision", subject="correction").to_dicts()
+    assert (row["status"], row["n_turns"], row["n_turns_before"]) == (status, sum(now), 2000)
+    assert row["period"] == date(2026, 3, 30)
+    if status == "unavailable":
+        assert row["value"] is None
+        return
+    share = now[0] / sum(now)
+    assert row["value"] == pytest.approx(share - 0.98)
+    # Newcombe's tenth method, from two Wilson intervals written out.
+    (l1, u1), (l2, u2) = (score(x, n) for x, n in ((now[0], sum(now)), (1960, 2000)))
+    lo = row["value"] - math.hypot(share - l1, u2 - 0.98)
+    hi = row["value"] + math.hypot(u1 - share, 0.98 - l2)
+    assert (row["lo"], row["hi"]) == pytest.approx((lo, hi))
+
+
+def score(x: int, n: int) -> tuple[float, float]:
+    p, z = x / n, 1.959963984540054
+    centre, half = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+
+
+def test_each_detector_version_has_a_calibration_of_its_own() -> None:
+    """A pattern that was changed begins anew: what its predecessor was worth says nothing of it."""
+    old = reviewed_on(MONDAY, 100, 0, 0, versions=["correction=0.v"])
+    new = reviewed_on(MONDAY + timedelta(days=60), 60, 40, 30_000)
+    sessions, rows = (pl.DataFrame([one]) for one in week(0, 1, 0))
+    assert review.drift(sessions, rows, reviews(old, new), LIMITS, version).filter(measure="precision").is_empty()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evalpipe.cli import app
+from evalpipe.console import doctor
 from evalpipe.console import review as review_verbs
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.definitions import build_defs
@@ -161,6 +164,12 @@ def test_reviews_correct_rates_of_the_versions_and_stop_no_decision(home: Path) 
         now = context.lake.read("analysis.corrected_rates", [made]).filter(signal="correction")
         assert now["method"].to_list() == ["ppi", "ppi"]
         assert now["n_reviewed"].sum() == 93
+        pairs, layers = (context.lake.read(f"analysis.{name}", [made]) for name in ("concordance", "layer_agreement"))
+        assert pairs["audit_order"].null_count() == 0, "reviewers are a second layer"
+        assert pairs.select("n_layers", "status").rows() == [(2, "ok")]
+        assert layers.filter(second_layer="tasks")["reasons"].to_list() == [["no_controlled_tasks"]]
+        before = context.lake.read("analysis.concordance", [old])
+        assert before.select("status", "sessions_difference").rows() == [("unavailable", None)]
         assert now["rate"].to_list() == pytest.approx(now["raw_rate"].to_list()), "no label contradicts the detector"
         assert now["reasons"].to_list() == [["few_errors_seen"]] * 2
         assert make_analysis(context, [AS_OF], "all").fresh.keys() == {AS_OF}
@@ -280,9 +289,15 @@ def test_the_commands_and_the_checks_of_a_run(home: Path, monkeypatch: pytest.Mo
     assert str(home.parent / "r.html") in run("page", str(out))
     wrong = pl.read_csv(out).with_columns(labels=pl.when(kind="call").then(pl.lit("ok")).otherwise(pl.lit("neutral")))
     wrong.write_csv(out)
+    with monkeypatch.context() as broken:
+        broken.setattr("evalpipe.console.review.publish", lambda context: 1 / 0)
+        assert CliRunner().invoke(app, ["review", "import", str(out), "--reviewer", "ann", *at]).exit_code != 0
+    # The labels are kept already; what they move is news until a publish shows it.
     told = json.loads(run("import", str(out), "--reviewer", "ann", "--json", *at))
+    assert told["new"] == 0
     assert told["demoted"] == ["confirm.explicit@en", "correction@en", "praise@en"]
     assert told["days_stale"] == [f"{DAY}..{DAY}"]
+    assert json.loads(run("import", str(out), "--reviewer", "ann", "--json", *at))["demoted"] == []
     listed = {(row["signal"], row["lang"]): row["status"] for row in json.loads(run("quality", "--json", *at))}
     assert (listed["correction", "en"], listed["correction", "pt"]) == ("demoted", "unproven")
     for words in (["import", str(out), "--reviewer", "a b", *at], ["sample", "--out", "x.txt", *at]):
@@ -310,3 +325,71 @@ def test_the_commands_and_the_checks_of_a_run(home: Path, monkeypatch: pytest.Mo
         )
     assert not stopped.success
     assert not [e for e in stopped.all_events if e.is_successful_output and e.step_key == "build_warehouse"]
+
+
+def test_the_doctor_goes_past_a_damaged_file_of_reviews_and_names_it(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    folder = home / "lake" / "signals" / "reviews"
+    folder.mkdir(parents=True, exist_ok=True)
+    broken = folder / "zz.parquet"
+    broken.write_bytes(b"PAR1 no parquet")
+    doctor.doctor(settings_of(home.parent), as_json=True)
+    assert json.loads(capsys.readouterr().out)["reviews_damaged"] == [str(broken)]
+
+
+def test_the_doctor_looks_at_a_home_that_cannot_be_written(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    opened, files = os.open, sorted(str(path) for path in home.rglob("*"))
+
+    def read_only(path: str | Path, flags: int, *more: int, **named: int) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT) and str(path).startswith(str(home)):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    (home / "home.lock").unlink(missing_ok=True)
+    doctor.doctor(settings_of(home.parent), as_json=True)
+    assert json.loads(capsys.readouterr().out)["warehouse"] == "published"
+    with pytest.raises(OSError, match="Read-only"), open_context(settings_of(home.parent)):
+        pass
+    assert sorted(str(path) for path in home.rglob("*")) == [f for f in files if not f.endswith("/home.lock")]
+
+
+def test_items_of_who_was_erased_are_known_as_gone(home: Path) -> None:
+    with alone(home) as context:
+        items = [item["item_id"] for item in sample(context, 30).items]
+        assert reviews.gone(context.lake, [*items, "nope.0001"]) == frozenset()
+        lost = set(reviews.read(context.lake, reviews.ITEMS).filter(item_id=items[0])["session_id"])
+        reviews.take_away(context.lake, lambda _, rows: rows.filter(~pl.col("session_id").is_in(sorted(lost))))
+        assert items[0] in reviews.gone(context.lake, items)
+
+
+def test_weights_are_proposed_from_labelled_sessions(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    with alone(home) as context:
+        made = list(context.lake.manifests("outcomes"))
+        sessions = context.lake.read("signals.session_outcomes", made, ["session_id"])["session_id"].to_list()
+    file = home.parent / "labels.csv"
+    rows = [f"{name},{n % 2}" for n, name in enumerate([*sessions, "s_elsewhere"])]
+    file.write_text("\n".join(["session_id,success", *rows]), "utf-8")
+    words = ["review", "weights", "--home", str(home), "--json"]
+    done = CliRunner().invoke(app, [*words, str(file)])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["status"], told["reason"], told["n_labels"], told["n_elsewhere"]) == (
+        "uncalibrated", "too_few_labels", len(sessions), 1,
+    )  # fmt: skip
+    by_name = {row["signal"]: row for row in told["weights"]}
+    assert by_name["confirm.explicit"]["n_sessions"] == 30
+    assert by_name["correction"]["n_sessions"] == 33
+    assert '"correction" = 0.8' in told["toml"]
+    shown = CliRunner().invoke(app, [*words[:-1], str(file)])
+    assert "fewer than 200 sessions are labelled" in shown.stdout
+    # No log here states success, and nobody labelled.
+    none = CliRunner().invoke(app, words)
+    assert none.exit_code == 2
+    assert "NO_RESULT" in none.output

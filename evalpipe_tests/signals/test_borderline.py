@@ -275,6 +275,17 @@ def test_a_card_tells_what_was_trained_on_and_whose_the_labels_are(tmp_path: Pat
     assert "licence not stated" in text
 
 
+def test_a_session_of_which_a_turn_is_measured_is_not_trained_on() -> None:
+    def of(session: str, name: str) -> LabelledTurn:
+        return LabelledTurn(name, "en", name, "go", "Done.", False, "praise", frozenset({"praise"}), None, session)
+
+    rows = [of("a", "a1"), of("a", "a2"), of("b", "b1")]
+    assert steps.apart(rows, {"held": [of("a", "a3")]}) == [rows[2]]
+    assert steps.apart(rows, {}) == rows
+    with pytest.raises(EvalpipeError, match="LABELS_INVALID"):
+        steps.apart(rows[:2], {"held": [of("a", "a3")]})
+
+
 @pytest.mark.parametrize("name", ["weights.npz", "weights.card.json", "weights.MODEL_CARD.md"])
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "train", lambda turns: pytest.fail("it was fitted"))

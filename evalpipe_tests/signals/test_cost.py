@@ -236,3 +236,19 @@ def test_no_two_shipped_rows_claim_one_pattern_from_one_day() -> None:
     claims = [(pattern, row.since) for row in PRICES.rows for pattern in row.patterns]
     assert len(claims) == len(set(claims))
     assert load_prices(data_dir() / "prices.toml").digest == PRICES.digest
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
+        ("anthropic.claude-3-haiku-20240307-v1:0", "claude-3-haiku"),
+        ("bedrock/global.anthropic.claude-opus-4-5-20251101-v1:0", "claude-opus-4-5"),
+        ("claude-opus-4-5@20251101", "claude-opus-4-5"),
+    ],
+)
+def test_names_that_clouds_give_to_models_have_the_models_price(written: str, name: str) -> None:
+    prices = load_prices(data_dir() / "prices.toml")
+    day = date(2026, 1, 5)
+    assert prices.of(written, day) == prices.of(name, day) is not None
+    assert prices.of(f"nobodys.{name}", day) is None

@@ -139,7 +139,7 @@ def test_examples_of_the_causes(row: causes.Cause, example: dict[str, Any]) -> N
 
 
 def test_the_causes_are_well_formed() -> None:
-    rows = rulefiles.load("causes.toml")["cause"]
+    rows = [row for name in ("causes_families.toml", "causes.toml") for row in rulefiles.load(name)["cause"]]
     assert len({row["id"] for row in rows}) == len(rows)
     assert {row["category"] for row in rows} <= CATEGORY_LAYERS.keys()
     assert all(row["examples"] and ("any" in row) != ("codes" in row) for row in rows)

@@ -221,6 +221,8 @@ def test_results_of_traces(tmp_path: Path, result: Any, expected: tuple[Any, ...
     [
         (None, 1.0, (True, None)),
         (None, 0.5, (False, None)),
+        (None, 3, (None, None)),
+        (None, -1, (None, None)),
         ("AgentTimeoutError", 0.0, (False, "timeout")),
         ("AgentTimeoutError", 1.0, (True, "timeout")),
         ("EnvironmentStartTimeoutError", None, (None, "error")),
@@ -242,3 +244,24 @@ def test_a_trial_is_an_outcome_without_steps(tmp_path: Path) -> None:
     assert (s["n_steps"], s["n_turns"], s["agent"], s["model"], s["task_id"]) == (0, 0, "worker", "p/m", "hello")
     assert (s["input_tokens"], s["cache_read_tokens"], s["output_tokens"], s["logged_cost_usd"]) == (20, 10, 5, 0.25)
     assert (s["ended_at"] - s["started_at"]).total_seconds() == 300
+
+
+def test_of_several_rewards_only_the_one_of_that_name_is_an_outcome(tmp_path: Path) -> None:
+    for rewards, expected in (
+        ({"n_tests": 5, "accuracy": 0.2}, (None, None)),
+        ({"accuracy": 1.0, "n_tests": 5}, (None, None)),
+        ({"accuracy": 1.0}, (1.0, True)),
+        ({"n_tests": 5, "reward": 0.0}, (0.0, False)),
+    ):
+        s = read_document(tmp_path, trial(verifier_result={"rewards": rewards})).session
+        assert (s["objective_reward"], s["is_objective_success"]) == expected
+
+
+def test_costs_of_some_steps_only_are_not_the_cost_of_the_run(tmp_path: Path) -> None:
+    record = atif()
+    assert read_document(tmp_path, record).session["logged_cost_usd"] == 0.5
+    for cost in ({}, {"cost_usd": 0}):
+        record["steps"][-1]["metrics"] = {"prompt_tokens": 1_000_000, "completion_tokens": 9, **cost}
+        assert read_document(tmp_path, record).session["logged_cost_usd"] is None
+    record["steps"][-1]["metrics"]["cost_usd"] = 0.25
+    assert read_document(tmp_path, record).session["logged_cost_usd"] == 0.75

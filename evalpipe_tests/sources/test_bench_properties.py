@@ -35,9 +35,12 @@ def feed(source: str, records: list[Any]) -> None:
         for record in records:
             if isinstance(record, dict):
                 assert parser.feed(record) in STATES
-        for session in parser.sessions.values():
-            parser.finish(session)
-            summarise(session)
+        parser.close()
+        for _ in parser.rest():
+            for key in list(parser.sessions):
+                session = parser.sessions.pop(key)
+                parser.finish(session)
+                summarise(session)
 
 
 CASES = [pytest.param(source, records, id=name) for name, (source, records) in LOGS.items()]

@@ -108,3 +108,26 @@ def test_the_oldest_message_leaves_first(tmp_path: Path) -> None:
     c = Claude()
     steps = [c.queue("enqueue", "first"), c.queue("enqueue", "second"), c.queue("remove"), c.queue("popAll", "second")]
     assert people(Read(write(tmp_path, c.user("go"), *steps))) == [("human", "go"), ("queued", "first")]
+
+
+def test_the_same_words_typed_again_after_they_were_delivered_are_another_message(tmp_path: Path) -> None:
+    c = Claude()
+    lines = [
+        c.user("start"),
+        c.queue("enqueue", "continue"),
+        c.queue("remove"),
+        c.agent(text("on it")),
+        c.user("continue"),
+    ]
+    assert people(Read(write(tmp_path, *lines))) == [("human", "start"), ("queued", "continue"), ("human", "continue")]
+
+
+def test_a_delivered_message_that_is_attached_later_counts_once(tmp_path: Path) -> None:
+    c = Claude()
+    lines = [
+        c.user("go"),
+        c.queue("enqueue", "one"),
+        c.queue("remove"),
+        c.line("attachment", attachment={"type": "queued_command", "prompt": "one"}),
+    ]
+    assert people(Read(write(tmp_path, *lines))) == [("human", "go"), ("queued", "one")]

@@ -8,6 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from evalpipe.sources.joining import Part, join_parts
+from evalpipe.store.parts import joined_sessions, step_facts
 from evalpipe_tests.sources.helpers import Claude, Read, call, result, text, write
 
 
@@ -380,7 +382,7 @@ def test_sub_agents_in_progress_lines_are_child_steps(tmp_path: Path) -> None:
     assert read.file()["rows_noise"] == 2
 
 
-def test_sidechain_lines_belong_to_the_last_task_and_alone_are_noise(tmp_path: Path) -> None:
+def test_sidechain_lines_belong_to_the_last_task_and_alone_are_child_steps(tmp_path: Path) -> None:
     c = Claude()
     side = [
         c.user("do this", isSidechain=True),
@@ -394,15 +396,50 @@ def test_sidechain_lines_belong_to_the_last_task_and_alone_are_noise(tmp_path: P
     ]
     assert read.session["n_turns"] == 1
     alone = Read(write(tmp_path, *side, name="alone.jsonl"))
-    assert alone.sessions.is_empty()
-    assert alone.codes == ["NO_SESSION"]
-    assert alone.file()["rows_noise"] == 3
+    assert alone.rows("parent_id", "kind", "text", "output") == [
+        ("sidechain", "agent", "sub", None),
+        ("sidechain", "tool", None, "ok"),
+    ]
+    assert (alone.session["n_turns"], alone.session["n_messages"], alone.file()["rows_noise"]) == (0, 0, 1)
+    # A run that names a parent, and in which nobody spoke, is no session of any comparison.
+    assert alone.session["parent_session_id"] == alone.session["session_id"]
+
+
+def test_a_sub_agent_in_a_file_of_its_own_is_a_part_of_its_session(tmp_path: Path) -> None:
+    c = Claude("d1b2c3d4-2222-4333-8444-5555aaaab004")
+    main = [c.user("go"), c.agent(call("task1", "Task"), usage={"input_tokens": 10, "output_tokens": 1})]
+    error = c.line("system", subtype="api_error", error={"message": "busy"}, isSidechain=True)
+    told = c.user("look", isSidechain=True)
+    found = c.agent(text("found"), isSidechain=True, usage={"input_tokens": 500_000, "output_tokens": 1})
+    more = [c.agent(call("k2", "Bash")), c.user([result("k2", "ok")]), c.agent(text("done"))]
+    for side in ([told, found], [error, told, found]):
+        folder = tmp_path / str(len(side))
+        (folder / "subagents").mkdir(parents=True)
+        write(folder, *main, *more, name="main.jsonl")
+        write(folder, *side, name="subagents/agent-abc.jsonl")
+        read = Read(folder)
+        sessions = pl.concat(chunk.sessions for chunk in read.chunks).with_columns(stem=pl.lit("s"))
+        steps = pl.concat(chunk.steps for chunk in read.chunks).with_columns(stem=pl.lit("s"))
+        assert steps.filter(copy=1)["parent_id"].unique().to_list() == ["sidechain"]
+        assert sessions["n_turns"].to_list() == [1, 0]
+        ranked = sessions.with_columns(landed_id="session_id").sort("n_messages", descending=True)
+        joined = joined_sessions(ranked, lambda _, steps=steps: step_facts(steps))
+        assert [len(whole.places) for whole in joined] == [2]
+        parts = [Part(sessions[[n]], steps.filter(copy=n)) for n in (0, 1)]
+        whole = join_parts([(joined[0].session_id, parts, joined[0].n_messages)]).sessions
+        told = whole.select("parent_session_id", "n_turns", "input_tokens", "model").row(0)
+        assert told == (None, 1, 500_016, "model-a")
 
 
 def test_a_fork_names_the_session_it_came_from(tmp_path: Path) -> None:
     c = Claude()
-    path = write(tmp_path, c.user("go", forkedFrom={"sessionId": "old", "messageUuid": "m"}))
-    assert Read(path).session["parent_session_id"] == "claude_code:old"
+    origin = {"forkedFrom": {"sessionId": "old", "messageUuid": "m"}}
+    path = write(tmp_path, c.user("go", **origin), c.agent(text("gone"), **origin), c.user("other way"))
+    read = Read(path)
+    assert read.session["parent_session_id"] == "claude_code:old"
+    # What was copied is said, answered and paid for in the session that it was copied from.
+    assert read.rows("text") == ["other way"]
+    assert (read.file()["rows_noise"], read.session["input_tokens"]) == (2, None)
 
 
 def test_two_sessions_in_one_file_are_two(tmp_path: Path) -> None:
@@ -441,3 +478,16 @@ def test_lines_that_carry_nothing_are_declared_noise_and_strange_ones_are_not(tm
     assert read.quarantine.sort("line")["line"].to_list() == [4, 5, 6, 7, 8, 9, 10]
     f = read.file()
     assert (f["rows_read"], f["rows_kept"], f["rows_noise"], f["rows_quarantined"]) == (10, 1, 2, 7)
+
+
+def test_a_document_that_the_harness_attaches_is_no_turn(tmp_path: Path) -> None:
+    c = Claude()
+    document = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "x"}}
+    lines = [
+        c.user("read it"),
+        c.agent(call("k1", "Read")),
+        c.user([result("k1", "read")]),
+        c.user([document], isMeta=True),
+    ]
+    assert Read(write(tmp_path, *lines)).session["n_turns"] == 1
+    assert Read(write(tmp_path, *lines, c.user([document]), name="b")).session["n_turns"] == 2

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evalpipe.signals.usage import session_usage
 from evalpipe_tests.sources.helpers import Read, write
 
 
@@ -270,3 +271,76 @@ def test_lines_before_the_header_name_no_session(tmp_path: Path) -> None:
     c = Codex()
     read = Read(write(tmp_path, c.says("user", "lost"), c.meta(), c.wrap("unheard_of"), c.item("unheard_of"), {"x": 1}))
     assert read.codes == ["NOT_A_RECORD", "NOT_A_RECORD", "NOT_A_RECORD", "NO_SESSION_ID"]
+
+
+def test_two_rollouts_in_one_file_are_two_sessions(tmp_path: Path) -> None:
+    c = Codex()
+    one = [c.meta("c1"), c.event("user_message", message="q one"), c.event("agent_message", message="a one")]
+    later = {"timestamp": "2026-01-05T10:00:30.000Z", "type": "session_meta"}
+    head = {**later, "payload": {"id": "c2", "timestamp": "2026-01-05T10:00:30.000Z"}}
+    two = [head, c.event("user_message", message="q two"), c.event("agent_message", message="a two")]
+    read = Read(write(tmp_path, *one, *two))
+    said = dict(read.steps.group_by("session_id", maintain_order=True).agg("text").iter_rows())
+    assert said == {"codex:c1": ["q one", "a one"], "codex:c2": ["q two", "a two"]}
+    assert read.sessions["parent_session_id"].to_list() == [None, None]
+
+
+def test_a_message_with_an_image_is_said_once(tmp_path: Path) -> None:
+    c = Codex()
+    pieces = ["<image name=[Image #1]>", "</image>", "[Image #1] what is this?"]
+    blocks = [{"type": "input_text", "text": piece} for piece in pieces]
+    blocks.insert(1, {"type": "input_image", "image_url": "data:x"})
+    item = c.item("message", role="user", content=blocks)
+    event = c.event("user_message", message="[Image #1] what is this?", images=[], local_images=["/a.png"])
+    read = Read(write(tmp_path, c.meta(), item, event, c.event("agent_message", message="a cat")))
+    assert read.rows("origin", "text") == [("human", "[Image #1] what is this?"), ("agent", "a cat")]
+
+
+@pytest.mark.parametrize(
+    ("source", "parent"),
+    [({"thread_spawn": {"parent_thread_id": "c0", "depth": 1}}, "codex:c0"), ("review", None)],
+)
+def test_what_a_sub_agent_is_told_is_no_human_turn(tmp_path: Path, source: object, parent: str | None) -> None:
+    c = Codex()
+    told = "You are a helper. Look for the bug."
+    lines = [c.says("user", told), c.event("user_message", message=told), c.event("agent_message", message="found")]
+    s = (read := Read(write(tmp_path, c.meta(source={"subagent": source}), *lines))).session
+    assert (s["parent_session_id"], s["n_turns"]) == (parent, 0)
+    assert read.rows("origin", "text") == [("meta", told), ("agent", "found")]
+
+
+def test_tokens_are_credited_to_the_model_of_their_turn(tmp_path: Path) -> None:
+    c = Codex()
+    lines = [
+        c.meta(), c.wrap("turn_context", model="large"), c.says("user", "q1"), c.says("assistant", "a1"),
+        c.tokens(1_000, 0, 10, 0), c.tokens(1_000, 0, 10, 0),
+        c.wrap("turn_context", model="small"), c.says("user", "q2"),
+        c.item("function_call", name="shell", arguments="{}", call_id="k1"), c.tokens(301_000, 100_000, 20, 5),
+        c.says("assistant", "a2"), c.tokens(1_001_000, 400_000, 30, 10),
+    ]  # fmt: skip
+    read = Read(write(tmp_path, *lines))
+    usage = session_usage(read.sessions, read.steps).sort("model", "prompt_above_tokens")
+    columns = ("model", "input_tokens", "cache_read_tokens", "output_tokens", "n_responses")
+    assert usage.select(columns).rows() == [("large", 1_000, 0, 10, 1), ("small", 600_000, 400_000, 20, 2)]
+    s = read.session
+    assert (s["input_tokens"], s["cache_read_tokens"], s["output_tokens"]) == (601_000, 400_000, 30)
+
+
+def test_what_a_fork_copied_with_its_times_counts_in_its_parent(tmp_path: Path) -> None:
+    c = Codex()
+    old = [c.meta("c1"), c.wrap("turn_context", model="m"), c.says("user", "q1"), c.says("assistant", "a1")]
+    old.append(c.tokens(1_000, 200, 10, 0))
+    start = "2026-01-05T10:00:05.500Z"
+    head = {
+        "timestamp": start,
+        "type": "session_meta",
+        "payload": {"id": "c2", "timestamp": start, "forked_from_id": "c1"},
+    }
+    new = [c.says("user", "q2"), c.says("assistant", "a2"), c.tokens(1_500, 300, 15, 0)]
+    read = Read(write(tmp_path, head, *old, *new))
+    assert read.rows("text", "model") == [("q2", None), ("a2", "m")]
+    s = read.session
+    assert (s["parent_session_id"], s["n_turns"]) == ("codex:c1", 1)
+    assert (s["input_tokens"], s["cache_read_tokens"], s["output_tokens"]) == (400, 100, 5)
+    anew = Read(write(tmp_path, head, *old, *new[:2], c.tokens(70, 20, 5, 0), name="anew")).session
+    assert (anew["input_tokens"], anew["cache_read_tokens"], anew["output_tokens"]) == (50, 20, 5)

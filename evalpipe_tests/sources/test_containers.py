@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.sources import containers, registry
 from evalpipe.sources.containers import EVAL_HEADER, EVAL_SAMPLE, open_file
 from evalpipe.sources.readers.base import KEPT, NOISE, FileContext, Parser, Reader, Record, json_readers
-from evalpipe.sources.session import Session, user_row
+from evalpipe.sources.session import TEXT, Session, user_row
 from evalpipe_tests.sources.helpers import Read
 
 LINES = (
@@ -131,6 +132,34 @@ def test_an_eval_becomes_header_and_samples(tmp_path: Path) -> None:
     assert lines[2] == b'{"%s": {broken }}' % EVAL_SAMPLE.encode()
 
 
+def test_what_stands_beside_a_run_in_its_archive_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("samples/1.json", '{"id": 1}')
+        archive.writestr("header.json", "{}")
+        archive.writestr("summaries.json", "[]")
+        archive.writestr("other/s1.jsonl", "".join(json.dumps(line) + "\n" for line in LINES))
+    assert [name for name, _, _ in members(path)] == ["", "other/s1.jsonl"]
+    assert "evalpipe_jsonl:a" in Read(path).sessions["session_id"].to_list()
+
+
+def test_rows_of_parquet_are_held_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "_BATCH_BYTES", 50_000)
+    rng = random.Random(1)
+    table = pa.table({"text": ["".join(rng.choices("abcdefgh", k=20_000)) for _ in range(30)]})
+    pq.write_table(table, tmp_path / "x.parquet", use_dictionary=False, compression="none")
+    asked = []
+    whole = pq.ParquetFile.iter_batches
+
+    def watched(self: pq.ParquetFile, size: int) -> object:
+        asked.append(size)
+        return whole(self, size)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
+    [(_, data, _)] = members(tmp_path / "x.parquet")
+    assert (asked, data.count(b"\n")) == ([2], 30)
+
+
 def as_zstandard(data: bytes) -> bytes:
     """The zip archive, whose members hold Zstandard frames as they are, with that method declared."""
     patched = bytearray(data)
@@ -210,6 +239,36 @@ def test_a_document_above_the_limit_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{\n "note": "' + "a" * 600_000 + '"\n}\n')
     read = Read(tmp_path, max_record_bytes=500_000)
     assert read.quarantine.select("code", "n_bytes").rows() == [("RECORD_TOO_LARGE", 600_016)]
+
+
+class FaultyParser(NoteParser):
+    """Raises where its records say so."""
+
+    def feed(self, record: Record) -> str:
+        if record["note"] == "bad":
+            raise KeyError("secret text")
+        return super().feed(record)
+
+    def finish(self, session: Session) -> None:
+        if session.rows[0][TEXT] == "bad end":
+            raise ZeroDivisionError
+        super().finish(session)
+
+
+def test_what_a_reader_raises_on_is_quarantined_and_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty = replace(NOTES, name="faulty", parser=FaultyParser, recognise=lambda record: "note" in record)
+    rude = replace(NOTES, name="rude", recognise=lambda record: record["kind"] == "rude", hint=lambda _: False)
+    monkeypatch.setattr(registry, "READERS", (*registry.READERS, rude, faulty))
+    (tmp_path / "a.jsonl").write_text('{"note": "a"}\n{"note": "bad"}\n{"note": "bad end"}\n{"note": "b"}\n')
+    (tmp_path / "b.jsonl").write_text('{"foo": 1}\n')
+    (tmp_path / "c.jsonl").write_text('{"note": "c"}\n')
+    read = Read(tmp_path)
+    assert sorted(read.steps["text"]) == ["a", "b", "c"]
+    found = read.quarantine.sort("source_file", "line").select("source", "code", "line").rows()
+    assert found == [("faulty", "READER_FAILED", 2), ("faulty", "READER_FAILED", 3), ("rude", "READER_FAILED", 0)]
+    assert "secret" not in str(read.quarantine.to_dicts())
 
 
 def test_text_is_cut_where_the_reader_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalpipe.sources import holding
+from evalpipe.sources import holding, registry
 from evalpipe.sources import lines as lines_module
 from evalpipe.sources.holding import Holding, LastLines
+from evalpipe.sources.readers import evalpipe_jsonl
 from evalpipe_tests.sources.helpers import Claude, Read, call, lines, result, text, write
 from evalpipe_tests.sources.test_reading_properties import CODEX, OWN
 from evalpipe_tests.sources.test_spilling import tables
@@ -131,3 +135,32 @@ def test_last_lines_are_those_of_a_plain_dict(names: list[str], unpacked: int) -
         expected = {name: line for line, name in enumerate(names, 1)}
         assert {name: last.of(name) for name in names} == expected
         assert last.of("absent") == float("inf")
+
+
+def test_ids_are_the_same_however_json_spells_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_module, "BLOCK_BYTES", 500)
+    names = [f'gespräch-{n} "\\ 😀' for n in range(6)]
+    records = [record for together in zip(*map(own, names), strict=True) for record in together]
+    path = tmp_path / "log.jsonl"
+    spelt = [json.dumps(record, ensure_ascii=n % 2 == 0) for n, record in enumerate(records)]
+    path.write_text("\n".join(spelt), "utf-8")
+    read = Read(path, chunk_bytes=3000, spool=tmp_path, held_bytes=1500)
+    assert sorted(read.sessions["session_id"]) == sorted(f"evalpipe_jsonl:{name}" for name in names)
+    whole = Read(path)
+    assert read.steps.height == whole.steps.height
+    assert read.codes == whole.codes
+
+
+def test_a_session_that_the_second_reading_does_not_find_is_quarantined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_module, "BLOCK_BYTES", 500)
+    blind = replace(evalpipe_jsonl.READER, session_key=re.compile(rb'"session_id":\s*"(s1)"'))
+    others = tuple(reader for reader in registry.READERS if reader.name != blind.name)
+    monkeypatch.setattr(registry, "READERS", (blind, *others))
+    records = [record for together in zip(*(own(f"s{n}") for n in range(4)), strict=True) for record in together]
+    read = Read(write(tmp_path, *records), chunk_bytes=3000, spool=tmp_path, held_bytes=1500)
+    lost = set(read.quarantine.filter(code="READER_FAILED")["session_id"])
+    assert lost
+    assert lost | set(read.sessions["session_id"]) == {f"evalpipe_jsonl:s{n}" for n in range(4)}
+    assert read.file()["rows_quarantined"] == read.quarantine.height

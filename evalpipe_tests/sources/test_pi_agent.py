@@ -176,3 +176,29 @@ def test_a_result_that_comes_after_the_interrupt_still_belongs_to_its_call(tmp_p
     stopped = pi_agent(2, pi_call("t1"), pi_call("t2"), stopReason="aborted", errorMessage="aborted")
     found = read(tmp_path, PI_HEAD, pi_user(1, "go"), stopped, pi_result(3, "t1", "half", is_error=False))
     assert found.rows("name", "output", "error", kind="tool") == [("bash", "half", None), ("bash", None, "interrupted")]
+
+
+def test_a_cost_that_some_responses_lack_is_no_cost_of_the_session(tmp_path: Path) -> None:
+    def answers(*costs: float | None) -> list[dict[str, Any]]:
+        found = []
+        for n, cost in enumerate(costs):
+            entry = json.loads(json.dumps(PI[-1]))
+            entry["id"] = f"x{n}"
+            entry["message"]["usage"]["cost"] = {} if cost is None else {"total": cost}
+            found.append(entry)
+        return found
+
+    for costs, expected in (((0.1, 0.2), 0.3), ((0.1, None), None), ((0, 0.1), None), ((0, 0), None)):
+        found = read(tmp_path, PI_HEAD, pi_user(1, "q"), *answers(*costs))
+        assert found.session["logged_cost_usd"] == (None if expected is None else pytest.approx(expected))
+
+
+def test_what_a_fork_copied_is_its_parents(tmp_path: Path) -> None:
+    other = "99999999-2222-4333-8444-5555aaaabbbb"
+    head = {**PI_HEAD, "id": other, "timestamp": clock(30), "parentSession": f"/x/2026-01-05_{SID}.jsonl"}
+    answer = json.loads(json.dumps(PI[-1]))
+    late = {**answer, "id": "x9", "timestamp": clock(41)}
+    found = read(tmp_path, head, *PI[1:], {**pi_user(1, "go on"), "id": "x8", "timestamp": clock(40)}, late)
+    assert found.rows("origin", "text") == [("human", "go on"), ("agent", "Done.")]
+    assert found.session["parent_session_id"] == f"pi_agent:{SID}"
+    assert found.session["logged_cost_usd"] == answer["message"]["usage"]["cost"]["total"]

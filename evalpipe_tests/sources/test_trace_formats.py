@@ -417,3 +417,19 @@ def test_lines_of_other_formats_are_not_taken(tmp_path: Path) -> None:
         path = tmp_path / f"{n}.jsonl"
         path.write_bytes(lines(stranger))
     assert set(Read(tmp_path).codes) == {"UNKNOWN_FORMAT"}
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"), [((0.5, 0.25), 0.75), ((0.5, None), None), ((0, 0.001), None), ((None, None), None)]
+)
+def test_a_cost_that_some_calls_lack_is_no_cost_of_the_session(
+    tmp_path: Path, costs: tuple[float | None, ...], expected: float | None
+) -> None:
+    calls = [
+        observation(
+            f"g{n}", None, "GENERATION", n, model="m", usageDetails={"input": 1000, "output": 10}, totalCost=cost,
+            input=[{"role": "user", "content": f"q{n}"}], output={"role": "assistant", "content": f"a{n}"},
+        )
+        for n, cost in enumerate(costs)
+    ]  # fmt: skip
+    assert Read(write(tmp_path, *calls)).session["logged_cost_usd"] == expected

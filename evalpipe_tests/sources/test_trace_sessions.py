@@ -205,3 +205,31 @@ def test_names_that_nobody_chose_name_no_agent(tmp_path: Path, name: str) -> Non
         )
     )
     assert read.session["agent"] == "otlp"
+
+
+def test_a_short_id_of_two_users_is_a_session_of_each(tmp_path: Path) -> None:
+    def asked(span_id: str, start: float, trace: str, user: str | None, text: str) -> dict[str, Any]:
+        who = {} if user is None else {"user.id": user}
+        row = phoenix_row(
+            span_id, None, "LLM", start, **{"session.id": "1", **who},
+            **{"llm.input_messages": [{"message.role": "user", "message.content": text}]},
+            **{"llm.output_messages": [{"message.role": "assistant", "message.content": "ok"}]},
+        )  # fmt: skip
+        return (
+            {**row, "context": {**row["context"], "trace_id": trace}}
+            if "context" in row
+            else {**row, "context.trace_id": trace}
+        )
+
+    rows = [asked("a", 0, "t1", "ann", "of ann"), asked("b", 10, "t2", "bob", "of bob")]
+    rows += [asked("c", 20, "t3", "bob", "more of bob"), asked("d", 30, "t4", "ann", "more of ann")]
+    for order in (rows, rows[::-1]):
+        read = Read(write(tmp_path, *order))
+        said = dict(read.steps.filter(kind="user").group_by("session_id", maintain_order=True).agg("text").iter_rows())
+        users = dict(read.sessions.select("session_id", "user_id").iter_rows())
+        assert sorted((users[key], texts) for key, texts in said.items()) == [
+            ("ann", ["of ann", "more of ann"]), ("bob", ["of bob", "more of bob"]),
+        ]  # fmt: skip
+        assert "phoenix:1" not in users
+    alone = Read(write(tmp_path, *rows[1:3], asked("e", 40, "t5", None, "nobody's")))
+    assert alone.session["session_id"] == "phoenix:1"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,7 @@ from evalpipe.contracts.tiers import Tier, withheld
 from evalpipe.masking import MaskingKey
 from evalpipe.settings import load
 from evalpipe.simulate import Spec, simulate
+from evalpipe.steps import edge as edge_step
 from evalpipe.steps.analysis import make_analysis
 from evalpipe.steps.context import Context
 from evalpipe.steps.edge import EdgeResult, existing_key, make_edge
@@ -70,6 +74,36 @@ def assert_same(one: dict[str, pl.DataFrame], other: dict[str, pl.DataFrame]) ->
 
 def codes(context: Context) -> list[str]:
     return sorted(rows(context, "masked.quarantine")["code"])
+
+
+def test_no_log_is_left_where_the_command_is_ended_or_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = talk(tmp_path, "a")
+    temporary = tmp_path / "temporary"
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    dead, young = temporary / "evalpipe-edge-dead", temporary / "evalpipe-edge-young"
+    for folder in (dead, young):
+        folder.mkdir(parents=True)
+        (folder / "log.jsonl").write_text("what somebody said")
+    (dead / ".held").touch()
+    seen = []
+
+    def ended(*_: Any, **__: Any) -> None:
+        seen.extend(folder.name for folder in temporary.iterdir())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(edge_step, "land", ended)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with pytest.raises(SystemExit):
+            edge(tmp_path, log)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert dead.name not in seen
+    assert [folder.name for folder in temporary.iterdir()] == [young.name], "it may be somebody's who just began"
+    assert not (tmp_path / "edge.jsonl.zst").exists()
 
 
 def test_an_edge_file_gives_what_the_logs_give(tmp_path: Path) -> None:

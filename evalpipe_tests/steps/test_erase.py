@@ -297,6 +297,39 @@ def test_a_killed_erasure_is_gone_on_with(
         assert not context.plan().stale
 
 
+@pytest.mark.parametrize("n_th", [1, 2])
+def test_an_erasure_that_is_killed_at_its_first_files_is_gone_on_with_or_never_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_th: int
+) -> None:
+    """Whatever was written says all that is to be done: nobody has a tombstone whose rows stay."""
+    home, n_calls = tmp_path / "home", 0
+    with alone(home) as context:
+        land(context, [write(tmp_path / "a.jsonl", *log("a", ANN, DAY, SAID), *log("b", "bob", DAY))])
+    real = erase_step.private_write
+
+    def dying(path: Path, text: str) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == n_th:
+            raise KeyboardInterrupt
+        real(path, text)
+
+    with monkeypatch.context() as patched, alone(home) as context:
+        patched.setattr(erase_step, "private_write", dying)
+        with pytest.raises(KeyboardInterrupt):
+            erase(context, Subject(ANN))
+        assert erase_step.is_pending(context.settings) is (n_th == 2)
+    with alone(home) as context:
+        asked = context.tombstones(ANN, None, "codex", "codex:new")
+        assert asked is erase_step.is_pending(context.settings), "nothing of hers lands before it is gone on with"
+        assert (go_on(context) is not None) is (n_th == 2)
+        make(context)
+        assert rows(context, "raw.sessions")["user_id"].sort().to_list() == [[ANN, "bob"], ["bob"]][n_th - 1]
+    with alone(home) as context:
+        assert context.tombstones(ANN, None, "codex", "codex:new") is (n_th == 2)
+        assert not erase_step.is_pending(context.settings)
+
+
 def test_by_token_and_a_token_of_nobody(small: Path, tmp_path: Path) -> None:
     home = copied(small, tmp_path)
     with alone(home) as context:

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evalpipe import review
+from evalpipe.cli import app
 from evalpipe.console import judging
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.settings import load
 from evalpipe.steps import judge as judges
 
 ABOUT = judges.question()
@@ -240,3 +243,19 @@ def test_an_interrupted_run_is_gone_on_with(
     assert len(server.asked) == n + 1
     assert json.loads(out.read_text("utf-8").splitlines()[-1])["item_id"] == "x.0000"
     capsys.readouterr()
+
+
+def test_items_that_are_gone_from_their_home_are_not_sent(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answers = [(200, '{"labels": ["neutral"]}')]
+    items = tmp_path / "items.jsonl"
+    items.write_text("".join(json.dumps(ITEM | {"item_id": f"x.000{n}"}) + "\n" for n in (1, 2)))
+    monkeypatch.setattr("evalpipe.steps.reviews.gone", lambda lake, names: frozenset({"x.0002"} & set(names)))
+    settings = load(folder=tmp_path, environ={}, home=tmp_path / "home")
+    judging.run(items, tmp_path / "o.jsonl", url=server.url, name="m", as_json=True, settings=settings)
+    assert json.loads(capsys.readouterr().out)["gone"] == 1
+    assert len(server.asked) == 1
+    done = CliRunner().invoke(app, ["signals", "judge", str(items), "--out", "o", "--home", str(tmp_path / "none")])
+    assert done.exit_code != 0
+    assert "NO_HOME" in done.output

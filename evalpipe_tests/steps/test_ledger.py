@@ -62,6 +62,7 @@ def test_ids_become_the_tokens_of_masked_tables(tmp_path: Path, plan: MaskPlan) 
         ({"starts_at": "soon"}, "starts_at"),
         ({"starts_at": None}, "starts_at"),
         ({"ends_at": "2026-01-01"}, "ends_at"),
+        ({"starts_at": "1770011592359"}, "starts_at"),
         ({"probability": 1.5}, "probability"),
         ({"probability": "half"}, "probability"),
         ({"unit_id": None, "model": None}, "an arm"),

@@ -46,6 +46,18 @@ def test_a_path_left_in_files_or_quarantine_refuses_the_day(
         assert make(context, "masked")["masked"].red == {}
 
 
+def test_one_disputed_line_costs_its_field_and_not_the_day(tmp_path: Path) -> None:
+    """The rules take it for an example, the detector for a key."""
+    log = session("a")
+    log[1]["text"] = "use gh" + "p_" + "A" * 34 + "12 here"
+    with opened(tmp_path / "home") as context:
+        land(context, [write(tmp_path / "a.jsonl", *log)])
+        assert make(context, "raw", "masked")["masked"].red == {}
+        assert sorted(rows(context, "masked.steps")["text"]) == ["<WITHHELD:leak>", "Done."]
+        counted = rows(context, "masked.redactions").filter(pl.col("entity") == "WITHHELD")
+        assert counted.select("subtype", "n_rows").rows() == [("leak", 1)]
+
+
 def test_no_canary_is_published(tmp_path: Path) -> None:
     with opened(tmp_path / "home") as context:
         land(context, [write(tmp_path / "a.jsonl", *session("a"), tail=BAD)])

@@ -273,6 +273,43 @@ def test_an_expiry_that_was_killed_is_gone_on_with(home: Path, monkeypatch: pyte
     assert set(places_of(home, ["user-1"])) == set()
 
 
+def test_an_expiry_that_was_killed_between_mark_and_deletion_leaves_no_text(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.unlink
+
+    def dying(path: Path, *, missing_ok: bool = False) -> None:
+        if path.name.endswith(".steps.parquet") and "_landing" in path.parts:
+            raise KeyboardInterrupt
+        real(path, missing_ok=missing_ok)
+
+    with alone(home) as context:
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "unlink", dying)
+            with pytest.raises(KeyboardInterrupt):
+                retain(context, AFTER)
+        assert is_due(context.settings, AFTER)
+    assert any("lake/raw/_landing" in place for place in places_of(home, ["quokkaberry"])["quokkaberry"])
+    expire(home)
+    assert all("lake/signals" in place for place in places_of(home, ["quokkaberry"]).get("quokkaberry", []))
+    with alone(home) as context:
+        assert not is_due(context.settings, AFTER)
+
+
+def test_landed_text_that_an_earlier_version_left_behind_its_mark_is_due(home: Path) -> None:
+    with alone(home) as context:
+        kept = {path: path.read_bytes() for path in context.settings.landing.glob("day=*/*.steps.parquet")}
+        retain(context, AFTER)
+        assert not is_due(context.settings, AFTER)
+        path, data = next(iter(kept.items()))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        assert is_due(context.settings, AFTER)
+        retain(context, AFTER)
+        assert not path.exists()
+        assert not is_due(context.settings, AFTER)
+
+
 def test_text_of_a_refused_day_expires_too(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with alone(home) as context:
         land(context, [write(tmp_path / "more.jsonl", *log("more", "user-8", DAY, "the numbatberry works, thanks"))])

@@ -55,28 +55,48 @@ def test_a_session_is_known_without_its_user_and_in_another_exporters_log() -> N
     assert asked(None, None, "otlp", f"otlp:{UUID.upper()}")
 
 
+def test_a_sub_session_that_names_nobody_is_theirs_however_late_it_comes(tmp_path: Path) -> None:
+    from evalpipe.steps.land import land
+
+    home = tmp_path / "home"
+    with opened(home) as context:
+        made = tombstones.prepared(context.tombstones, context.settings.tombstone_key_file, {})
+        made = made.with_subject(Subject("ann"), ["evalpipe_jsonl:s1"])
+        write_atomically(context.settings.tombstones, tombstones.to_json(made))
+    log = [
+        *session("late", user_id=None, parent_session_id="s1"), *session("of-bob", user_id="bob", parent_session_id="s1"),
+        *session("other", user_id=None, parent_session_id="s2"),
+    ]  # fmt: skip
+    with opened(home) as context:
+        land(context, [write(tmp_path / "late.jsonl", *log)])
+        make(context)
+        assert rows(context, "raw.sessions")["session_id"].sort().to_list() == [
+            "evalpipe_jsonl:of-bob", "evalpipe_jsonl:other"
+        ]  # fmt: skip
+
+
 def test_the_file_holds_no_id_and_is_read_back_under_its_own_key_only(tmp_path: Path) -> None:
     file, key_file = tmp_path / "tombstones.json", tmp_path / "tombstone.key"
-    assert tombstones.load(file, key_file, MASKING, {}) == Tombstones(masking=MASKING)
+    assert tombstones.load([file], key_file, MASKING, {}) == Tombstones(masking=MASKING)
     assert not key_file.exists(), "no key before anybody was erased"
     made = tombstones.prepared(Tombstones(masking=MASKING), key_file, {}).with_subject(Subject("ann"), ["codex:7"])
     write_atomically(file, tombstones.to_json(made))
     assert key_file.stat().st_mode & 0o777 == 0o600
     assert "ann" not in file.read_text().replace("layout", "")
-    again = tombstones.load(file, key_file, MASKING, {})
+    again = tombstones.load([file], key_file, MASKING, {})
     assert again("ann", None, "x", "x:1")
-    assert tombstones.load(file, key_file, MaskingKey.from_bytes(b"n" * 32), {})("ann", None, "x", "x:1")
+    assert tombstones.load([file], key_file, MaskingKey.from_bytes(b"n" * 32), {})("ann", None, "x", "x:1")
     with pytest.raises(EvalpipeError, match="another key"):
-        tombstones.load(file, key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "0" * 64})
+        tombstones.load([file], key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "0" * 64})
     with pytest.raises(EvalpipeError, match="KEY_INVALID") as caught:
-        tombstones.load(file, key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "short"})
+        tombstones.load([file], key_file, MASKING, {tombstones.ENVIRONMENT_NAME: "short"})
     assert caught.value.where == tombstones.ENVIRONMENT_NAME
     key_file.unlink()
     with pytest.raises(EvalpipeError, match="key of the tombstones is gone"):
-        tombstones.load(file, key_file, MASKING, {})
+        tombstones.load([file], key_file, MASKING, {})
     file.write_text("{")
     with pytest.raises(EvalpipeError, match="HOME_DAMAGED"):
-        tombstones.load(file, key_file, MASKING, {})
+        tombstones.load([file], key_file, MASKING, {})
 
 
 def erased_home(folder: Path, user: str) -> Path:
@@ -137,4 +157,4 @@ def test_a_file_of_nobody_else_leaves_a_count_and_no_path_and_is_known_when_it_g
 
 def test_options_without_anybody_erased_leave_nobody_out() -> None:
     options = ReadOptions(DAY, DAY, DAY, b"k")
-    assert not options.is_erased("ann", None, "x", "x:1")
+    assert not options.is_erased("ann", None, "x", "x:1", None)

@@ -193,6 +193,18 @@ def test_a_part_at_fault_is_named_and_the_old_file_stays(house: Warehouse, tmp_p
     assert house.query("SELECT session_id FROM masked.sessions").item() == "s1"
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_parts_that_are_older_than_a_column_know_nothing_of_it(
+    house: Warehouse, tmp_path: Path, is_first: bool
+) -> None:
+    old = tmp_path / "old.parquet"
+    rows("masked.sessions", {"session_id": "s2"}).drop("workspace", "trial").write_parquet(old)
+    new = sessions(tmp_path, "s1")["masked.sessions"]
+    house.publish({"masked.sessions": [old, *new] if is_first else [*new, old]}, (), "f", PROVENANCE)
+    found = house.query("SELECT session_id, workspace IS NULL AND trial IS NULL FROM masked.sessions ORDER BY 1")
+    assert found.rows()[1] == ("s2", True)
+
+
 def test_a_reader_keeps_its_version_and_the_next_sees_the_new(house: Warehouse, tmp_path: Path) -> None:
     count = "SELECT count(*) FROM masked.sessions"
     house.publish(sessions(tmp_path, "s1"), (), "f", PROVENANCE)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from evalpipe.analysis.evidence.headline import Bools, Headline
+from evalpipe.analysis.evidence.headline import UNWEIGHTED, Bools, Headline
 from evalpipe.inference.cells import divide, tally
 from evalpipe.inference.covariates import MIN_GAIN, cuped
 from evalpipe.inference.exact.tables import Tables, mantel_haenszel
@@ -34,6 +34,8 @@ class Line:
     hi: float
     status: str
     reasons: tuple[str, ...]
+    p: float = float("nan")
+    p_adj: float = float("nan")
 
 
 def history_lines(headline: Headline) -> Iterator[Line]:
@@ -63,7 +65,7 @@ def history_lines(headline: Headline) -> Iterator[Line]:
             "cuped",
             int(k),
             headline.criteria.estimand.reference,
-            headline.options.population,
+            headline.criteria.estimand.population,
             shift.estimate[k],
             shift.lo[k],
             shift.hi[k],
@@ -77,6 +79,7 @@ def pooled_lines(headline: Headline) -> Iterator[Line]:
     sample = headline.sample
     if not (np.isin(sample.y, (0.0, 1.0)).all() and np.isin(sample.d, (0.0, 1.0)).all()):
         return
+    drawn = (UNWEIGHTED,) if headline.is_drawn else ()
     size, has = sample.n_strata, sample.d > 0
     stratum, used = sample.stratum[has].astype(np.int64), np.isin(sample.version[has], headline.compared)
     y, version = sample.y[has], sample.version[has]
@@ -90,7 +93,7 @@ def pooled_lines(headline: Headline) -> Iterator[Line]:
         found = mantel_haenszel(Tables(count(mine, y), count(mine, ones), count(rest, y), count(rest, ones)))
         se = float(known_error(np.array(found.difference_se), float(np.abs(y).mean())))
         half = crit * se
-        status, reasons = "ok", ["descriptive", "not_clustered"]
+        status, reasons = "ok", ["descriptive", "not_clustered", *drawn]
         if not np.isfinite(found.difference):
             status, reasons = "unavailable", ["no_common_support"]
         elif np.isnan(se):

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.labels import TASK
 from evalpipe.inference.attempts import attempt_rates, task_rates
 from evalpipe.inference.intervals import clustered_share
 from evalpipe.inference.proportions import proportion_interval
@@ -93,11 +94,11 @@ def _tasks(sessions: pl.DataFrame, outcome: list[str], alpha: float) -> dict[str
     tried = (
         sessions.with_columns(pl.Series("outcome", outcome, dtype=pl.String))
         .filter(pl.col("task_id").is_not_null())
-        .sort("source", "task_id", "trial", "session_id")
+        .sort(*TASK, "trial", "session_id")
     )
     if tried.is_empty():
         return {"t_all": 0, "first_attempt": None, "eventual": None}
-    task = tried.select(pl.struct("source", "task_id").rank("dense").alias("task"))["task"].to_numpy().astype(np.int64)
+    task = tried.select(pl.struct(TASK).rank("dense").alias("task"))["task"].to_numpy().astype(np.int64)
     starts = np.flatnonzero(np.diff(task, prepend=-1))
     index = np.arange(len(task)) - np.repeat(starts, np.diff(np.append(starts, len(task))))
     found = task_rates(task, index, np.full(len(task), -1), tried["outcome"].to_list())

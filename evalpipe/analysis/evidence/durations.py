@@ -20,6 +20,7 @@ from evalpipe.inference.durations.kaplan_meier import (
     quantile,
     restricted_mean,
 )
+from evalpipe.inference.durations.resampled import resampled_quantiles
 from evalpipe.inference.model import Floats
 from evalpipe.inference.shift import Shift, net_shift
 
@@ -56,7 +57,8 @@ def _population_rows(
         k for k in present if (inside & (version == k)).sum() >= headline.options.min_sessions_per_version
     ]  # fmt: skip
     horizon = min((float(seconds[inside & (version == k)].max()) for k in enough), default=float("nan"))
-    # Both take sessions for independent, which those of a user are not who keeps a version.
+    # It takes sessions for independent, which those of a user are not who keeps a version; limits of
+    # quantiles are then those of users drawn again.
     by_user = headline.is_by_user
     p = float("nan") if by_user else logrank(seconds[inside], is_ended[inside], version[inside])[2]
     shift = _shift(headline, seconds, is_ended, horizon) if name == ALL_ATTEMPTS else None
@@ -64,6 +66,12 @@ def _population_rows(
         mine = inside & (version == k)
         curve = kaplan_meier(seconds[mine], is_ended[mine], alpha)
         median, late = quantile(curve, 0.5), quantile(curve, 0.9)
+        lower, upper = np.array([median.lo, late.lo]), np.array([median.hi, late.hi])
+        if by_user:
+            user = headline.population.cluster[mine].astype(np.int64)
+            seed = headline.stamp.seed("duration", name, f"users drawn again {headline.versions[k]}")
+            shares = np.array([0.5, 0.9])
+            lower, upper = resampled_quantiles(seconds[mine], is_ended[mine], user, shares, seed, alpha=alpha)
         mean = restricted_mean(curve, horizon)
         reasons = [f"median_{median.reason}"] if median.reason else []
         if by_user:
@@ -76,9 +84,11 @@ def _population_rows(
             "n_sessions": int(mine.sum()),
             "n_ended": int((mine & is_ended).sum()),
             "median_s": median.value,
-            "median_lo_s": float("nan") if by_user else median.lo,
-            "median_hi_s": float("nan") if by_user else median.hi,
+            "median_lo_s": lower[0],
+            "median_hi_s": upper[0],
             "p90_s": late.value,
+            "p90_lo_s": lower[1],
+            "p90_hi_s": upper[1],
             "horizon_s": horizon,
             "mean_s": mean.mean if horizon > 0 else float("nan"),
             "mean_se_s": mean.se if horizon > 0 else float("nan"),
@@ -117,6 +127,7 @@ def _shift(headline: Headline, seconds: Floats, is_ended: Bools, horizon: float)
         stratum=population.stratum[use],
         user=population.cluster[use],
         epoch=population.epoch[use],
+        weight=None if population.weight is None else population.weight[use],
         y_low=-np.inf,
     )
     return net_shift(sample, headline.options)

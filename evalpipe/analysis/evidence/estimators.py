@@ -13,7 +13,8 @@ import numpy as np
 
 from evalpipe.analysis.design import COVARIATES
 from evalpipe.analysis.evidence.adjusted import history_lines, pooled_lines
-from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.evidence.headline import UNWEIGHTED, Headline
+from evalpipe.analysis.evidence.listed import block_p, listed_lines
 from evalpipe.analysis.evidence.movement import constant_contrast
 from evalpipe.inference.bootstrap import bootstrap_comparison
 from evalpipe.inference.causal.observational import ESTIMATORS, weigh_routing
@@ -21,6 +22,8 @@ from evalpipe.inference.recipes import Recipe, control_pool_gap, raw_gap, shuffl
 
 RESAMPLES = 1_000
 SHUFFLES = 199
+#: The recipe that has a test of its own.
+STRATUM_MEAN = "seed004.net_improvement"
 _POPULATION = {"ipw": "common support", "aipw": "common support", "overlap": "overlap"}
 
 
@@ -56,12 +59,14 @@ def _rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     if headline.is_comparable:
         yield from _bootstrap(headline)
         yield from _weighed(headline)
-        for line in (*history_lines(headline), *pooled_lines(headline)):
+        for line in (*history_lines(headline), *pooled_lines(headline), *listed_lines(headline)):
             yield {
                 **_row(headline, line.estimator, line.version, line.reference, line.population),
                 "estimate": line.estimate,
                 "lo": line.lo,
                 "hi": line.hi,
+                "p": line.p,
+                "p_adj": line.p_adj,
                 "status": line.status,
                 "reasons": list(line.reasons),
             }
@@ -87,6 +92,8 @@ def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
     shuffled = shuffled_gaps(
         y, version, sample.n_versions, SHUFFLES, headline.stamp.seed(headline.metric.name, "all", "shuffle")
     )
+    # A recipe is taken at its word, and none knows of weights.
+    told = [UNWEIGHTED] if headline.is_drawn else []
     for k in range(sample.n_versions):
         seed = headline.stamp.seed(headline.metric.name, "all", f"recipe {k}")
         made: tuple[tuple[str, str, str, Recipe], ...] = (
@@ -94,19 +101,20 @@ def _recipes(headline: Headline) -> Iterator[Mapping[str, object]]:
             ("seed000.net_improvement", "all sessions", "own_share", shuffled[k]),
             ("seed001.net_improvement", "control_pool", "own_share", control_pool_gap(y, version, stratum, k)),
             (
-                "seed004.net_improvement",
+                STRATUM_MEAN,
                 "stratum_mean",
                 "own_share",
                 stratum_mean_gap(y, version, stratum, k, RESAMPLES, seed, headline.options.alpha),
             ),
         )
         for name, reference, population, recipe in made:
-            reasons = [recipe.reason] if recipe.reason else ["descriptive"]
+            reasons = [recipe.reason] if recipe.reason else ["descriptive", *told]
             yield {
                 **_row(headline, name, k, reference, population),
                 "estimate": recipe.estimate,
                 "lo": recipe.lo,
                 "hi": recipe.hi,
+                "p": block_p(headline, y, version == k, stratum) if name == STRATUM_MEAN else np.nan,
                 "status": recipe.status,
                 "reasons": reasons,
             }
@@ -118,7 +126,7 @@ def _bootstrap(headline: Headline) -> Iterator[Mapping[str, object]]:
     found = bootstrap_comparison(headline.sample, headline.options, RESAMPLES, seed)
     for k in headline.compared:
         yield {
-            **_row(headline, "user_bootstrap", int(k), reference, headline.options.population),
+            **_row(headline, "user_bootstrap", int(k), reference, headline.criteria.estimand.population),
             "estimate": headline.found.estimate[k],
             "lo": found.lo[k],
             "hi": found.hi[k],
@@ -138,12 +146,13 @@ def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
     use = (place[sample.version] >= 0) & headline.found.kept[sample.stratum] & (sample.d > 0)
     contrast = constant_contrast(headline)
     reference = "uniform" if contrast is None else headline.criteria.estimand.reference
-    if (sample.d[use] != 1).any():
-        # A ratio has no outcome of a single session.
+    # A ratio has no outcome of a single session, and chances of routing are not those of being drawn.
+    why = "ratio_metric" if (sample.d[use] != 1).any() else UNWEIGHTED if headline.is_drawn else ""
+    if why:
         for name in ESTIMATORS:
             for k in compared:
                 row = _row(headline, name, int(k), reference, _POPULATION[name])
-                yield {**row, "status": "unavailable", "reasons": ["ratio_metric"]}
+                yield {**row, "status": "unavailable", "reasons": [why]}
         return
     known = [headline.population.codes_of(name)[headline.use] for name in COVARIATES]
     categories = np.stack([headline.target[sample.stratum], *known], axis=1)[use]

@@ -7,7 +7,7 @@ belong here: anything computed from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -26,7 +26,11 @@ from evalpipe.inference.design import STICKY_LIMIT, stickiness
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
+
+#: Reason of a number of the sessions that were drawn, which does not stand for all traffic.
+UNWEIGHTED = "unweighted"
 
 #: Statuses of a number that exists, from best to worst.
 _ORDER = ("ok", "inconclusive", "suspect")
@@ -76,6 +80,16 @@ class Headline:
     def compared(self) -> Ints:
         """Codes of the versions that have an estimate."""
         return np.flatnonzero(np.isfinite(self.found.estimate))
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether sessions were drawn from all traffic with chances that criteria declare."""
+        return self.sample.weight is not None
+
+    @property
+    def weight(self) -> Floats:
+        """(N,) sessions that each one of the sample stands for."""
+        return np.ones(len(self.sample.y)) if self.sample.weight is None else self.sample.weight
 
     @property
     def target(self) -> Ints:
@@ -131,8 +145,16 @@ def stamped(
     return render.conform(table, render.frame(table, full)).sort(table.sort)
 
 
+def unweighted(rows: Iterable[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    """Rows of the sessions that were drawn, where they do not stand for all traffic in equal measure."""
+    for row in rows:
+        told = row["reasons"]
+        reasons = [*(told if isinstance(told, list | tuple) else ()), UNWEIGHTED]
+        yield {**row, "status": "unavailable" if row["status"] == "unavailable" else "suspect", "reasons": reasons}
+
+
 def _judged(row: Mapping[str, object], standing: Mapping[str, Standing]) -> Mapping[str, object]:
-    status, known = str(row["status"]), standing.get(str(row["version"]))
+    status, known = str(row["status"]), standing.get(str(row.get("version")))
     if known is None or status == "unavailable":
         return row
     told = row["reasons"]

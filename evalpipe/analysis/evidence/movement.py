@@ -93,9 +93,11 @@ def _half(headline: Headline, inside: Bools) -> tuple[Floats, Floats]:
     used = inside & (place[sample.version] >= 0) & headline.found.kept[sample.stratum]
     stratum, k = headline.target[sample.stratum[used]], len(headline.compared)
     cell = place[sample.version[used]] * size + stratum
-    rate = divide(tally(cell, sample.y[used], k * size), tally(cell, sample.d[used], k * size)).reshape(k, size)
+    v = headline.weight[used]
+    rate = divide(tally(cell, v * sample.y[used], k * size), tally(cell, v * sample.d[used], k * size))
+    rate = rate.reshape(k, size)
     is_whole = np.isfinite(rate).all(axis=0)
-    traffic = tally(stratum, np.ones(int(used.sum())), size)
+    traffic = tally(stratum, v, size)
     return np.where(is_whole, traffic, 0.0), rate
 
 
@@ -111,7 +113,7 @@ def _errors(headline: Headline, later: Ints, shown: Ints, weight: list[Floats], 
     stratum_at[shown] = np.arange(s)
     stratum = np.where(headline.found.kept[sample.stratum], stratum_at[headline.target[sample.stratum]], -1)
     use = np.flatnonzero((place[sample.version] >= 0) & (stratum >= 0) & (sample.d > 0))
-    user, d, y = sample.user[use].astype(np.int64), sample.d[use], sample.y[use]
+    user, (d, y) = sample.user[use].astype(np.int64), (headline.weight[use] * v[use] for v in (sample.d, sample.y))
     version, at = place[sample.version[use]], later[use] * s + stratum[use]
     share = [values / values.sum() for values in weight]
     sign = np.array([-1.0, 1.0])

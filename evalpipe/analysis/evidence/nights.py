@@ -137,6 +137,7 @@ def _compare(headline: Headline, inside: Bools) -> Shift | None:
         stratum=sample.stratum[inside],
         user=sample.user[inside],
         epoch=sample.epoch[inside],
+        weight=None if sample.weight is None else sample.weight[inside],
     )
     return net_shift(part, replace(headline.options, min_sessions_per_version=1))
 

@@ -64,7 +64,7 @@ def own_rate(headline: Headline, period: Ints, n_periods: int, n_base: int) -> O
     k, work = sample.n_versions, _work(headline)
     s = int(work.max(initial=0)) + 1
     is_base = (period >= 0) & (period < n_base)
-    weight = tally(work[is_base], np.ones(int(is_base.sum())), s)
+    weight = tally(work[is_base], headline.weight[is_base], s)
     weight = weight / max(weight.sum(), 1.0)
     base = _part(headline, work, is_base, s)
     change, se, base_se = (np.full((n_periods, k), np.nan) for _ in range(3))
@@ -97,8 +97,9 @@ def _part(headline: Headline, work: Ints, inside: np.ndarray, s: int) -> _Part:
     use = inside & (sample.d > 0)
     version = sample.version[use].astype(np.int64)
     user, cell = sample.user[use].astype(np.int64), version * s + work[use]
-    rows = group(user, cell, sample.d[use], sample.y[use], sample.n_versions * s)
-    sums = cell_sums(cell, sample.d[use], sample.y[use], rows)
+    m, t = (headline.weight[use] * values[use] for values in (sample.d, sample.y))
+    rows = group(user, cell, m, t, sample.n_versions * s)
+    sums = cell_sums(cell, m, t, rows)
     seen = np.unique(version * (int(user.max(initial=0)) + 1) + user) // (int(user.max(initial=0)) + 1)
     return _Part(sums, ClusterVariance(rows, sums), np.bincount(seen, minlength=sample.n_versions))
 

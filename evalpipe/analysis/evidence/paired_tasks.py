@@ -12,6 +12,7 @@ import polars as pl
 
 from evalpipe.analysis.evidence.attempts import classified
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.labels import TASK
 from evalpipe.inference.paired import paired_difference
 
 _SUCCESS = ("autonomous_success", "assisted_success")
@@ -25,13 +26,13 @@ def paired_task_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     tried = (
         headline.population.sessions.with_columns(pl.Series("outcome", classified(headline), dtype=pl.String))
         .filter(pl.col("task_id").is_not_null() & (pl.col("outcome") != "invalid"))
-        .sort("source", "task_id", "trial", "session_id")
-        .group_by("version", "source", "task_id", maintain_order=True)
+        .sort(*TASK, "trial", "session_id")
+        .group_by("version", *TASK, maintain_order=True)
         .agg(pl.col("outcome").first().is_in(_SUCCESS).alias("is_passed"))
     )
     if tried.is_empty():
         return
-    table = tried.pivot(on="version", index=["source", "task_id"], values="is_passed").sort("source", "task_id")
+    table = tried.pivot(on="version", index=TASK, values="is_passed").sort(TASK)
     names = [name for name in headline.versions if name in table.columns]
     passed = {name: table[name] for name in names}
     for one in names:

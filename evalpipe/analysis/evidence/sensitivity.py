@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.evidence.headline import UNWEIGHTED, Headline
+from evalpipe.inference.agreement.detector import kish_ess
 from evalpipe.inference.causal.evalue import EValue, e_value
 from evalpipe.inference.causal.rosenbaum import Sensitivity, sensitivity
 from evalpipe.inference.exact.tables import heterogeneity, qualitative_interaction
@@ -106,6 +107,8 @@ def _bears(headline: Headline, cells: _Cells | None, at: int, k: int) -> Sensiti
         return Sensitivity(_NAN, is_fragile=False)
     if headline.is_by_user:
         return Sensitivity(_NAN, is_fragile=False, status="unavailable", reason="not_clustered")
+    if headline.is_drawn:
+        return Sensitivity(_NAN, is_fragile=False, status="unavailable", reason=UNWEIGHTED)
     if reference == "model":
         other = np.flatnonzero(headline.compared == headline.options.reference_index)
     elif reference in _POOLED or len(headline.compared) == 2:
@@ -131,7 +134,10 @@ def _gaps(headline: Headline, k: int) -> tuple[float, float, tuple[float, float]
     """The plain gap, the net improvement, and limits of the plain gap that hold for all versions."""
     found, compared = headline.found, headline.compared
     rate = found.raw_rate[compared]
-    n, size = found.n_sessions[compared].astype(np.float64), len(compared)
+    size = len(compared)
+    n = np.array(
+        [kish_ess(headline.weight[(headline.sample.version == k) & (headline.sample.d > 0)]) for k in compared]
+    )
     variance = rate * (1.0 - rate) / n
     at = int(np.searchsorted(compared, k))
     gap = float(rate[at] - rate.mean())
@@ -163,6 +169,7 @@ def _worst(headline: Headline) -> tuple[Floats, Floats]:
         headline.target[population.stratum[used]],
         headline.found.weights,
         len(compared),
+        None if population.weight is None else population.weight[used],
     )
     lower[compared], upper[compared] = lo, hi
     return lower, upper

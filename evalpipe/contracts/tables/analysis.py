@@ -13,6 +13,8 @@ S, B, I32, I64, F64, TS, DATE, LIST = (
 STATUSES = ("ok", "suspect", "inconclusive", "unavailable")
 VERDICTS = ("pass", "fail", "inconclusive")
 DESIGNS = ("randomized_session", "randomized_user", "observational")
+#: How a randomization p-value was found.
+TEST_METHODS = ("exact", "table", "shuffle", "units", "gaussian")
 
 
 def stamp_columns() -> tuple[Column, ...]:
@@ -53,7 +55,8 @@ NET_IMPROVEMENT = Table(
         Column("df", F64, "Bell-McCaffrey degrees of freedom.", low=0.0),
         Column("gstar", F64, "Effective number of clusters.", low=0.0),
         Column("p_perm", F64, "Studentized randomization p-value.", low=0.0, high=1.0),
-        Column("n_permutations", I32, "Replicates behind it.", low=0),
+        Column("n_permutations", I32, "Replicates behind it, or arrangements where all were listed.", low=0),
+        Column("p_method", S, "How it was found: exact (every arrangement of versions was listed), table or shuffle (sessions drawn again), units (users drawn again), gaussian (the normal limit, which shuffles agreed with).", values=TEST_METHODS),
         Column("p_adj", F64, "Step-down adjusted p-value over versions.", low=0.0, high=1.0),
         Column("rank_lo", I32, "Best rank in the confidence set.", low=1),
         Column("rank_hi", I32, "Worst rank.", low=1),
@@ -61,7 +64,7 @@ NET_IMPROVEMENT = Table(
         Column("theta", F64, "Mean outcome if all of the window's traffic were served by this version."),
         Column("theta_lo", F64, "Lower end of its interval."),
         Column("theta_hi", F64, "Upper end."),
-        Column("raw_rate", F64, "Plain mean over the version's own sessions; descriptive."),
+        Column("raw_rate", F64, "Plain mean over the version's own sessions, weighted where sessions were drawn; descriptive."),
         Column("raw_rank", I32, "Rank of the plain mean; descriptive.", low=1),
         Column("n_sessions", I64, "Sessions of the version in the slice.", nullable=False, low=0),
         Column("n_users", I64, "Users (clusters) among them.", nullable=False, low=0),
@@ -94,6 +97,12 @@ PAIRS = Table(
         Column("se", F64, "Standard error.", low=0.0),
         Column("df", F64, "Degrees of freedom.", low=0.0),
         Column("gstar", F64, "Effective number of clusters.", low=0.0),
+        Column("newcombe_lo", F64, "Lower end of Newcombe's score interval of two plain counts; only where every session is of another user and counts 0 or 1, all are of one stratum, and one of the versions has fewer than 100.", low=-1.0, high=1.0),
+        Column("newcombe_hi", F64, "Upper end.", low=-1.0, high=1.0),
+        Column("n_successes", F64, "Sessions of the first that count 1, where newcombe_lo is given.", low=0.0),
+        Column("n_sessions", F64, "Sessions of the first, likewise.", low=0.0),
+        Column("n_other_successes", F64, "Those of the second that count 1.", low=0.0),
+        Column("n_other_sessions", F64, "Sessions of the second.", low=0.0),
         Column("is_better", B, "Step-down: the first is better than the second (after the metric's direction).", nullable=False),
         Column("is_indistinguishable", B, "Neither order is established.", nullable=False),
     ),
@@ -157,6 +166,8 @@ GATES = Table(
         Column("lower", F64, "One-sided 95 % lower bound; with decided_before it holds on all days of decision."),
         Column("upper", F64, "One-sided 95 % upper bound; likewise."),
         Column("df", F64, "Degrees of freedom, the smaller of Bell-McCaffrey and G*.", low=0.0),
+        Column("score_lower", F64, "One-sided 95 % lower bound of Miettinen and Nurminen from two plain counts, beside the bound that decides; where analysis.pairs has Newcombe's interval and no other day was decided on.", low=-1.0, high=1.0),
+        Column("p_score", F64, "Score test (Farrington and Manning) of a loss of the margin or more, likewise; non_inferiority only.", low=0.0, high=1.0),
         Column("verdict", S, "pass, fail or inconclusive.", nullable=False, values=VERDICTS),
         Column("reasons", LIST, "Reason codes of an open verdict; decided_before on any that another as-of day preceded.", nullable=False),
     ),

@@ -71,7 +71,7 @@ REDACTIONS = Table(
     columns=(
         Column("source", S, "Reader that produced the text.", nullable=False, key=True),
         Column("field", S, "Field that was masked, such as steps.output.", nullable=False, key=True),
-        Column("entity", S, "Entity, after Presidio's names; WITHHELD for fields over budget.", nullable=False, key=True),
+        Column("entity", S, "Entity, after Presidio's names; WITHHELD for fields over budget or in dispute.", nullable=False, key=True),
         Column("subtype", S, "Kind of secret; empty otherwise.", nullable=False, key=True),
         Column("rule_id", S, "Rule that fired.", nullable=False, key=True),
         Column("ruleset", S, "Digest of the rule set.", nullable=False, key=True),

@@ -85,6 +85,9 @@ SEMANTIC = Table(
         *_how(),
         Column("probability", F64, "Calibrated probability of the classifier; null for a rule.", low=0.0, high=1.0),
         Column("model_version", S, "Digest of the classifier's weights; null for a rule."),
+        Column("old_value", S, "Value that a correction rejects, in masked text, where it can be read.", sensitivity=Sensitivity.TEXT),
+        Column("new_value", S, "Value that it wants instead, in masked text, where it can be read.", sensitivity=Sensitivity.TEXT),
+        Column("agent_seq", I32, "Last step of the agent since the previous human message that holds the rejected value; null where none does.", low=0),
     ),
 )  # fmt: skip
 

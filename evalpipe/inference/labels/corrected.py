@@ -81,6 +81,8 @@ class CorrectedRates:
         error_rate_gap: Difference of error rates between versions that could explain ``raw_shift``.
         n_labels: Labelled units of the version.
         method: ``ppi``, ``rogan_gladen`` or empty. status, reasons: of the estimate.
+        cov: (K, K) covariance of ``estimate``: users who met several versions, and error rates that
+            versions share.
     """
 
     rate: Floats
@@ -96,6 +98,7 @@ class CorrectedRates:
     method: list[str]
     status: list[str]
     reasons: list[list[str]]
+    cov: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,10 @@ def corrected_rates(fired: Fired, labels: Labels, n_versions: int, alpha: float 
                 status[one], reasons[one] = "suspect", ["pooled_errors", "outside_range"]
     shift = _shifts(rate, estimate, psi, shared, pooled.variance, unseen, z)
     n_labels = np.bincount(labels.version, minlength=k)
-    return CorrectedRates(rate, estimate, lo, hi, *shift, n_labels, method, status, reasons)
+    known = np.isfinite(estimate)
+    cov = psi.T @ psi + (shared * np.nan_to_num(pooled.variance)) @ shared.T + np.diag(unseen)
+    cov = np.where(known[:, None] & known[None, :], cov, np.nan)
+    return CorrectedRates(rate, estimate, lo, hi, *shift, n_labels, method, status, reasons, cov)
 
 
 def _shifts(

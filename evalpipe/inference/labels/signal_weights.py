@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalpipe.inference.causal.logistic import Logit, fit_logit, with_intercept
+from evalpipe.inference.cells import Ints
 from evalpipe.inference.model import Bools, Floats
 
 MIN_LABELS = 200
 MIN_EVENTS_PER_SIGNAL = 10
 #: Slope of labels on predicted log-odds outside of which weights are to be fitted anew.
 SLOPE_BAND = (0.8, 1.25)
+FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +113,47 @@ def signal_weights(
     return Weights(float(fit.coef[0, 0]), fit.coef[0, 1:], fit.fitted[:, 1])
 
 
-def brier_score(predicted: Floats, success: Bools) -> float:
-    """Mean squared error of probabilities (Brier, 1950); NaN without sessions."""
-    return float(((predicted - success) ** 2).mean()) if len(predicted) else math.nan
+def crossfit_utilities(
+    signals: Floats, success: Bools, user: Ints, *, weight: Floats | None = None, C: float = 1.0, folds: int = FOLDS
+) -> Floats:
+    """Chance of success of each session by weights that were fitted on other people's sessions.
+
+    Args:
+        signals, success, weight, C: As :func:`signal_weights`.
+        user: (N,) cluster codes; sessions of one user share a fold.
+        folds: Folds.
+
+    Returns:
+        (N,) probabilities; NaN in a fold whose other folds hold one outcome only.
+    """
+    signals, success = np.asarray(signals, dtype=np.float64), np.asarray(success, dtype=bool)
+    fold = np.unique(user, return_inverse=True)[1] % folds
+    out = np.full(len(success), np.nan)
+    for one in range(folds):
+        here = fold == one
+        rest = success[~here]
+        if not here.any() or rest.all() or not rest.any():
+            continue
+        v = None if weight is None else np.asarray(weight, dtype=np.float64)[~here]
+        fit = regress_labels(signals[~here], rest, weight=v, C=C)
+        if fit.is_converged:
+            out[here] = fit.predict(with_intercept(signals[here]))[:, 1]
+    return out
 
 
-def calibration(predicted: Floats, success: Bools, n_bins: int = 10) -> Calibration:
+def brier_score(predicted: Floats, success: Bools, weight: Floats | None = None) -> float:
+    """Mean squared error of probabilities (Brier, 1950), weighted if asked for; NaN without sessions."""
+    return float(np.average((predicted - success) ** 2, weights=weight)) if len(predicted) else math.nan
+
+
+def calibration(predicted: Floats, success: Bools, n_bins: int = 10, weight: Floats | None = None) -> Calibration:
     """How well probabilities fit what happened.
 
     Args:
         predicted: (N,) probabilities that were made without these labels (cross-fitted by user).
         success: (N,) labels.
-        n_bins: Bins of equal mass of the calibration error.
+        n_bins: Bins of equally many sessions of the calibration error.
+        weight: (N,) inverse probabilities of being labelled; 1 by default.
 
     Returns:
         The scores; NaN where labels or predictions do not vary.
@@ -131,13 +162,14 @@ def calibration(predicted: Floats, success: Bools, n_bins: int = 10) -> Calibrat
     y = np.asarray(success, dtype=np.float64)
     if len(p) == 0:
         return Calibration(math.nan, math.nan, math.nan, math.nan, math.nan, is_stale=False)
-    loss = float(-(y * np.log(p) + (1.0 - y) * np.log1p(-p)).mean())
+    v = np.ones(len(p)) if weight is None else np.asarray(weight, dtype=np.float64)
+    loss = float(np.average(-(y * np.log(p) + (1.0 - y) * np.log1p(-p)), weights=v))
     slope, intercept = math.nan, math.nan
     if 0 < y.sum() < len(y) and np.ptp(p) > 1e-12:
-        line = fit_logit(with_intercept(np.log(p) - np.log1p(-p)), y.astype(np.int64))
+        line = fit_logit(with_intercept(np.log(p) - np.log1p(-p)), y.astype(np.int64), weight=v)
         if line.is_converged:
             intercept, slope = (float(value) for value in line.coef[0])
     bins = np.array_split(np.argsort(p, kind="stable"), min(n_bins, len(p)))
-    ece = sum(len(part) * abs(float(p[part].mean() - y[part].mean())) for part in bins) / len(p)
+    ece = sum(abs(float((v[part] * (p[part] - y[part])).sum())) for part in bins) / float(v.sum())
     is_stale = math.isfinite(slope) and not SLOPE_BAND[0] <= slope <= SLOPE_BAND[1]
-    return Calibration(brier_score(p, y.astype(bool)), loss, slope, intercept, ece, is_stale)
+    return Calibration(brier_score(p, y.astype(bool), v), loss, slope, intercept, ece, is_stale)

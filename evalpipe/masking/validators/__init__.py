@@ -57,6 +57,7 @@ SPAN: dict[str, SpanValidator] = {
     "list_group": phrases.list_group,
     "machine": phrases.machine,
     "user_key": naming.user_key,
+    "log_user": naming.log_user,
     "user_odd": naming.user_odd,
     "address": people.address,
     "card": numbers.card,
@@ -81,6 +82,7 @@ SPAN: dict[str, SpanValidator] = {
 
 HIT: dict[str, HitValidator] = {
     "aws_pair": secrets.aws_pair,
+    "beside_mask": secrets.beside_mask,
     "pem": secrets.pem,
     "url_userinfo": secrets.url_userinfo,
     "cookie": secrets.cookie,

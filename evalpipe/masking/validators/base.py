@@ -25,10 +25,23 @@ _GLUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Word lists and number plans of a rule set, as validators read them."""
+    """Word lists, number plans and names of entities of a rule set, as validators read them."""
 
     words: Mapping[str, frozenset[str]]
     plans: Mapping[str, Any]
+    entities: frozenset[bytes] = frozenset()
+
+
+#: The form of a token of masking, and the same as a part of larger expressions.
+TOKEN_FORM = rb"<[A-Z][A-Z_]{2,29}(?::[a-z0-9\-]{1,40}|:[a-p]{4}:[a-p]{20})?>"
+_TOKEN = re.compile(rb"<([A-Z][A-Z_]{2,29})(?::[a-z0-9\-]{1,40}|:[a-p]{4}:[a-p]{20})?>")
+
+
+def without_tokens(value: bytes, facts: Facts) -> bytes:
+    """A value without the tokens that stand in it."""
+    if b"<" not in value:
+        return value
+    return _TOKEN.sub(lambda token: b"" if token.group(1) in facts.entities else token.group(), value)
 
 
 def touches_left(v: bytes, start: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from evalpipe.masking.validators.base import Facts, Found, text
+from evalpipe.masking.validators.base import TOKEN_FORM, Facts, Found, text
 from evalpipe.masking.validators.values import (
     DIGIT,
     FILE,
@@ -27,7 +27,7 @@ from evalpipe.masking.validators.values import (
 _KEY_CHARS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-" + bytes(range(0x80, 0x100))
 _AFTER_KEY = b" \t\\\"'`]"
 _LEAD = re.compile(rb"[=:>~]{0,2}[ \t]{0,16}(?:[rbfuRBFU]{1,2}(?=[\"']))?([\\\"'`]{0,6})")
-_BARE = re.compile(rb"[^\s\"'`,;&<>()\[\]{}|\\]{1,400}")
+_BARE = re.compile(rb"(?:[^\s\x1b\"'`,;&<>()\[\]{}|\\]|" + TOKEN_FORM + rb"){1,400}")
 #: What may stand behind ``&`` or ``;``, and that it is an entity or the next pair rather than more of the value.
 _MORE = re.compile(rb"[&;]([^\s\"'`,;&<>()\[\]{}|\\=]{1,400})")
 #: A value that a shell makes up: $(echo x), `printf x`.
@@ -44,6 +44,9 @@ _OPENS = frozenset(
     {"write", "admin", "app", "account", "shared", "client", "server", "subscription", "search", "hmac", "cipher"}
     | {"aes", "fernet", "base", "secret", "license"}
 )
+#: The name of a secret rather than its value: my-k8s-secret-name-v2.
+_CHAIN = re.compile(rb"[a-z][a-z0-9]{0,11}(?:-[a-z0-9]{1,12}){1,8}")
+_NAMES = frozenset((b"secret", b"secrets", b"name", b"token", b"credentials", b"creds", b"config", b"key", b"keys"))
 #: What follows PASS where it is the verdict of a test: the test's name, or what was measured.
 _TESTED = re.compile(rb"(?:Test|Benchmark|Example|Fuzz)[A-Z0-9_]|tests?[_/]|[A-Za-z_][A-Za-z0-9_]*=-?[0-9]")
 _FLAG = re.compile(rb"(?:\A|[^A-Za-z0-9\-]|\\[nrt])-{1,2}[A-Za-z][A-Za-z0-9_\-]*[ \\\"']{1,4}\Z")
@@ -110,6 +113,12 @@ def _is_password(value: bytes, key: str, v: bytes, end: int, facts: Facts, *, qu
         if b"." in value or _HANDED_ON.match(value):
             return False
         is_shell = is_environment(key) and v[end - 1 : end] == b"=" and v[end : end + 1] != b" "
+        # A line of a file of properties: spring.datasource.password=walnut.
+        at = end - 1 - len(key)
+        is_line = (
+            key.count(".") >= 2 and v[max(0, at - 1) : at] in (b"", b"\n") and v[end + len(value) :][:1] in (b"", b"\n")
+        )
+        is_shell = is_shell or (is_line and v[end - 1 : end] == b"=" and value.isalpha() and value.islower())
         return len(value) >= 4 and (has_digit or is_shell)
     return len(value) >= 5
 
@@ -157,6 +166,8 @@ def _is_grant(value: bytes, words: list[str], cue: bytes) -> bool:
 
 
 def _is_secret(value: bytes, key: str, words: list[str], *, quoted: bool) -> bool:
+    if not quoted and not is_environment(key) and _CHAIN.fullmatch(value) and not _NAMES.isdisjoint(value.split(b"-")):
+        return False
     has_digit, has_letter = bool(DIGIT.search(value)), bool(LETTER.search(value))
     names_secret = len(words) > 1 and words[-1] in ("key", "secret")
     strong = is_environment(key) or names_secret or words[-1:] in (["apikey"], ["clientsecret"])
@@ -193,13 +204,18 @@ def kv_key(v: bytes, end: int, facts: Facts) -> list[Found] | None:
 
 def _place(v: bytes, end: int, facts: Facts) -> tuple[str, int, int, bool] | None:
     """(key, start, end, is_quoted) of the value, or nothing if key or syntax rule one out."""
+    place = _value_of(v, end)
+    return None if place is None or is_metadata(place[0], v[place[1] : place[2]], facts) else place
+
+
+def _value_of(v: bytes, end: int) -> tuple[str, int, int, bool] | None:
     sep = v[end - 1]
     if v[end - 2 : end - 1] in (b"!", b"<", b">", b"=", b"?") and not (sep == 0x3E and v[end - 2 : end - 1] == b"="):
         return None
     if sep == 0x3D and v[end : end + 1] in (b"=", b"~"):
         return None
     key = _key_before(v, end)
-    if key is None or is_metadata(key, facts):
+    if key is None:
         return None
     lead = _LEAD.match(v, end)
     assert lead is not None  # every part of the pattern is optional

@@ -13,7 +13,11 @@ from evalpipe.masking.validators.base import WORD, Facts, Found, text
 _RESOLVERS = frozenset({"8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9"})
 #: Documentation ranges stand for public addresses in examples and tickets, so they are masked.
 _DOCUMENTATION = tuple(ipaddress.ip_network(n) for n in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
-_BEFORE = re.compile(rb"([A-Za-z\x80-\xff]{1,24})[ \t]?[\"'(=:]{0,3}[ \t]?v?\Z")
+#: The word before a quad, or before the list of versions that it ends.
+_BEFORE = re.compile(
+    rb"([A-Za-z\x80-\xff]{1,24})[ \t]?[\"'(=:]{0,3}[ \t]?"
+    rb"(?:v?[0-9]{1,5}(?:\.[0-9]{1,5}){1,4}(?:, ?(?:and |or )?| and | or | to | & |/| -> ?)){0,6}v?\Z"
+)
 _IPV6_CHARS = re.compile(rb"[0-9A-Fa-f:.]{6,45}")
 
 
@@ -38,7 +42,7 @@ def ipv4(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
 
 
 def _follows_version_word(v: bytes, start: int, facts: Facts) -> bool:
-    found = _BEFORE.search(v, max(0, start - 40), start)
+    found = _BEFORE.search(v, max(0, start - 120), start)
     if found is None:
         return False
     word = text(found.group(1)).lower().strip("�")

@@ -16,6 +16,16 @@ _DATE = re.compile(
     rb"(?:0?[1-9]|[12][0-9]|3[01])[-/.](?:0?[1-9]|[12][0-9]|3[01])[-/.](?:[0-9]{2}|[12][0-9]{3})(?:\Z|[ T,])"
 )
 _BEFORE_WORD = re.compile(rb"([A-Za-z_]{1,24})[\"']?[ ]?[=:]?[ \"']{0,3}\Z")
+#: What a number is of, before it: order #..., seed=..., "ticket_id": ...
+_CUE_BEFORE = re.compile(
+    rb"(?:\A|[^A-Za-z])([A-Za-z]{2,24})(?:[_ -](?:id|no|nr|number))?[\"']?[ ]?[#=:]{0,2}[ ]?[#\"']{0,2}\Z"
+)
+#: Answers of servers, which stand in rows of three digits.
+_STATUSES = frozenset(
+    b"100 101 200 201 202 204 206 301 302 303 304 307 308 400 401 403 404 405 406 408 409 410 413 415 422 429".split()
+    + b"500 501 502 503 504 505".split()
+)
+_FILE_END = re.compile(rb"\.(?:tar|t?gz|zip|txt|csv|json|xml|pdf|png|jpe?g|log|bak|md|html?)(?![A-Za-z])")
 _EXTENSION = re.compile(rb" ?(?:x|ext\.? ?)[0-9]{1,6}")
 #: Spaces of printed numbers beside the plain one: no-break, figure, thin, narrow no-break.
 _WIDE = rb"\xc2\xa0|\xe2\x80[\x87\x89\xaf]"
@@ -61,8 +71,11 @@ def _issuer_fits(digits: str, facts: Facts) -> bool:
 
 
 def card(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
-    """A payment card: issuer prefix with its length, and Luhn."""
+    """A payment card: issuer prefix with its length, and Luhn; one number in thirty looks so by chance."""
     digits = _digits(v[start:end])
+    cue = _CUE_BEFORE.search(v, max(0, start - 40), start)
+    if cue is not None and text(cue.group(1)).lower() in facts.words["number_cues"]:
+        return None
     if not luhn_valid(digits) or not _issuer_fits(digits, facts) or len(set(digits)) < 3:
         return None
     return None if _is_inside_number(v, start, end) else (start, end, digits)
@@ -115,7 +128,8 @@ def cpf(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
         rest = sum(int(c) * w for c, w in zip(digits[:n], range(n + 1, 1, -1), strict=True)) * 10 % 11 % 10
         if rest != int(digits[n]):
             return None
-    return None if len(set(digits)) == 1 or _is_inside_number(v, start, end) else (start, end, digits)
+    is_other = len(set(digits)) == 1 or _is_inside_number(v, start, end) or _FILE_END.match(v, end)
+    return None if is_other else (start, end, digits)
 
 
 def ssn(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
@@ -272,6 +286,8 @@ def phone_cue(v: bytes, start: int, end: int, facts: Facts) -> Found | None:
     end = start + len(value)
     digits = _digits(value)
     if not 7 <= len(digits) <= 14 or _DATE.match(value) or re.match(rb"[12][0-9]{3}-[01][0-9]-[0-3][0-9]", value):
+        return None
+    if _STATUSES.issuperset(re.findall(rb"[0-9]+", value)):
         return None
     before, after = v[start - 1] if start else 0x20, v[end] if end < len(v) else 0x20
     if before in ALNUM or after in WORD or before == 0x2E:

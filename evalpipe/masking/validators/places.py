@@ -61,6 +61,13 @@ _COMMANDS: tuple[tuple[bytes, re.Pattern[bytes]], ...] = tuple(
         (b"pscp ", rb"(?:^| )-pw ([^ \n]{4,120})"),
         (b"crackmapexec ", rb"(?:^| )-p ([^ \n]{4,120})"),
         (b"htpasswd ", rb"(?:^| )-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} [^ \n]{1,80} [^ \n]{1,40} ([^ \n]{4,120})"),
+        (b"htpasswd ", rb"(?:^| )-[a-zA-Z]{0,4}n[a-zA-Z]{0,4} [^ \n]{1,40} ([^ \n]{4,120})"),
+        (b"-password ", rb"^(?:[^\n]{0,200} )?-w ([^ \n]{4,120})"),
+        (
+            b"put-parameter ",
+            rb"--value ([^ \n]{4,120})[^\n]{0,200}SecureString|SecureString[^\n]{0,200}--value ([^ \n]{4,120})",
+        ),
+        (b"sqlplus ", rb"^(?:-[A-Za-z]{1,2} ){0,3}[\"']?[A-Za-z_][A-Za-z0-9_$#]{0,40}/([^ @\n]{4,80})@"),
         (b"net user ", rb"^[A-Za-z0-9._\-]{1,40} ([^ \n/*]{4,120})"),
         (b"ssh-keygen ", rb"(?:^| )-[NP] (\"[^\"\n]{4,120}\"|'[^'\n]{4,120}'|[^ \n]{4,120})"),
         (b"openssl ", rb"(?:^| )(?:-k ([^ \n]{4,120})|-pass(?:in|out)? [\"']?pass:([^ \"'\n]{4,120}))"),
@@ -92,7 +99,7 @@ def kv_named(v: bytes, end: int, facts: Facts) -> list[Found] | None:
     key = name.group().decode()
     stop = max(0, end - 120) + name.end()
     found = _NAMED.match(v, stop)
-    if found is None or is_metadata(key, facts):
+    if found is None or is_metadata(key, found.group(2), facts):
         return None
     value = found.group(2).rstrip(b").:}]/")
     start = found.start(2)
@@ -139,7 +146,7 @@ def cli_secret(v: bytes, end: int, facts: Facts) -> list[Found] | None:
             continue
         found = pattern.search(v[end:stop])
         if found is None:
-            return None
+            continue
         group = found.lastindex or 1
         is_quoted = found.group(group)[:1] in (b'"', b"'")
         value = _QUOTE.split(found.group(group)[is_quoted:])[0]

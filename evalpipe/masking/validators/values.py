@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from evalpipe.masking.validators.base import Facts, is_repetitive, text
+from evalpipe.masking.validators.base import Facts, is_repetitive, text, without_tokens
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _NOT_A_VALUE = re.compile(
@@ -27,6 +27,9 @@ DIGIT = re.compile(rb"[0-9]")
 LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _ODD = re.compile(rb"[0-9!#$%&*+=@^~_]")
 _PHRASE_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[0-9]{1,8}")
+#: Words before "key" that say that it opens something.
+_OPENING_KEYS = frozenset({"api", "secret", "access", "private", "auth", "encryption", "signing", "master", "service"})
+_DIGEST = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z|[0-9a-fA-F]{16,128}\Z")
 FILE = re.compile(
     rb"[\w./-]+\.(?:py|js|ts|tsx|go|rs|java|json|ya?ml|toml|txt|md|pem|key|crt|env|cfg|ini|sh|html|css|xml|csv|sql|rb|php"
     rb"|c|h|cpp)\Z"
@@ -85,19 +88,43 @@ def is_environment(key: str) -> bool:
     return key.isupper() or any(part.isupper() and "_" in part for part in key.split("."))
 
 
-def is_metadata(key: str, facts: Facts) -> bool:
-    """Whether a key names a property rather than a secret: ``max_tokens``, ``public_key``."""
+def is_metadata(key: str, value: bytes, facts: Facts) -> bool:
+    """Whether a key names a property rather than a secret: ``max_tokens``, ``public_key``.
+
+    A word before it makes a ``token`` or ``key`` harmless and never a password: ``current_password`` is one. Before
+    what always opens something, only a message or a limit is expected, whose value is no drawn one.
+
+    Args:
+        key: The key in any spelling.
+        value: What stands behind it.
+        facts: Word lists.
+    """
     words = words_of(key)
-    if not words or words[-1].endswith("webtoken"):
+    if not words or words[-1].endswith("webtoken") or "".join(words[-3:]).endswith("publickeytoken"):
         return bool(words)
-    cue = 2 if words[-1] in ("key", "id", "code") and len(words) > 1 else 1
-    before = words[-cue - 1 : -cue]
     prefixes = facts.words["metadata_prefixes"]
-    return bool(before and before[0] in prefixes) or (cue == 2 and words[-2] in prefixes)
+    cue = 2 if words[-1] in ("key", "id", "code") and len(words) > 1 else 1
+    if cue == 2 and words[-2] in prefixes:
+        return True
+    before = words[-cue - 1 : -cue]
+    if not before or before[0] not in prefixes:
+        return False
+    if words[-1] in ("id", "code") or (words[-1] == "key" and (cue == 1 or words[-2] not in _OPENING_KEYS)):
+        return True
+    is_digest = bool(_DIGEST.match(value))
+    if words[-1] in ("token", "tokens"):
+        is_cursor = before[0] in facts.words["cursor_prefixes"] and not is_environment(key)
+        return is_cursor or not is_mixed(value) or (is_digest and not is_environment(key))
+    return before[0] in facts.words["message_prefixes"] and not is_mixed(value)
 
 
 def is_placeholder(value: bytes, facts: Facts) -> bool:
-    """Whether a value stands for another one that is filled in elsewhere."""
+    """Whether a value stands for another one that is filled in elsewhere, or for one that is masked."""
+    if b"<" in value:
+        # A token in the middle of a password makes no placeholder of it.
+        rest = without_tokens(value, facts)
+        if rest != value:
+            return not rest or is_placeholder(rest, facts)
     # A bang, a dollar or a hash may also begin a real password: then no name follows it.
     is_odd = value[:1] in b"$!#@%*" and len(value) >= 8 and DIGIT.search(value) and not _VARIABLE.match(value)
     if not is_odd and (_NOT_A_VALUE.match(value) or _INSIDE_PLACEHOLDER.search(value)):

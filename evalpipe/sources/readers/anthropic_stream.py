@@ -1,6 +1,6 @@
 """Anthropic's streaming events, one a line: responses in pieces, with user messages between them.
 
-Belongs here: pieces to messages. Does not belong here: the messages (``chat_rows.py``). A line is
+Belongs here: pieces to messages. Does not belong here: the messages (``chat_messages.py``). A line is
 an event, or holds one under ``data``. Of the two counts of tokens the later one holds; a response
 that breaks off keeps what had come.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import orjson
 
 from evalpipe.sources.readers.base import KEPT, NOISE, FileContext, Reader, Record, json_readers, word_of
-from evalpipe.sources.readers.chat_rows import ANTHROPIC, AnthropicMessagesParser
+from evalpipe.sources.readers.chat_messages import ANTHROPIC, AnthropicMessagesParser
 from evalpipe.sources.session import text_or_none
 
 _PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
@@ -22,6 +22,9 @@ _TYPES = frozenset({
 
 class StreamParser(AnthropicMessagesParser):
     """Parser of one file, which is one conversation."""
+
+    # Pieces are put into a message that was gathered already: it must not lie on disk meanwhile.
+    is_gathering = False
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
@@ -53,6 +56,9 @@ class StreamParser(AnthropicMessagesParser):
         if self.current is not None:
             self.current.n_records += 1
         return KEPT
+
+    def spill(self) -> None:
+        """Nothing: see ``is_gathering``."""
 
     def _start(self, event: Record) -> str:
         message = event.get("message")
@@ -95,6 +101,6 @@ def _recognise(record: Record) -> bool:
     return event.get("type") == "message_start" and "message" in event
 
 
-READERS = json_readers(Reader(name=ANTHROPIC, version="1", shape="lines", recognise=_recognise, parser=StreamParser))[
+READERS = json_readers(Reader(name=ANTHROPIC, version="2", shape="lines", recognise=_recognise, parser=StreamParser))[
     :2
 ]

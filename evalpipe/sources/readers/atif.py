@@ -15,6 +15,7 @@ sub-agents that lie in other files.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from evalpipe.sources.readers.agent_text import calls_in, exit_code_in
 from evalpipe.sources.readers.base import (
@@ -32,6 +33,7 @@ from evalpipe.sources.readers.chat_rows import tool_names
 from evalpipe.sources.readers.harbor import trial_name
 from evalpipe.sources.readers.openai_messages import version_of
 from evalpipe.sources.readers.usage import put_usage
+from evalpipe.sources.readers.values import add_cost, cost_of
 from evalpipe.sources.session import (
     ERROR,
     EXIT_CODE,
@@ -47,7 +49,6 @@ from evalpipe.sources.session import (
     Session,
     agent_row,
     count,
-    number_or_none,
     text_or_none,
     tool_row,
     user_row,
@@ -94,7 +95,7 @@ class AtifParser(RowParser):
         walk = _Walk(session, record, "meta" if starter else "human")
         walk.add(steps, "", None)
         walk.rest()
-        _totals(session, record, walk.cost)
+        _totals(session, record)
         return session
 
 
@@ -104,7 +105,6 @@ class _Walk:
     def __init__(self, session: Session, record: Record, origin: str) -> None:
         self.session = session
         self._origin = origin
-        self.cost: float | None = None
         self._embedded = _embedded(record)
         self._depth = 0
         self._is_text_only = False
@@ -164,9 +164,7 @@ class _Walk:
             row[ORIGIN], row[MODEL] = "synthetic", None
         metrics = _object(step.get("metrics"))
         put_usage(row, metrics)
-        cost = number_or_none(metrics.get("cost_usd"))
-        if cost is not None and cost >= 0:
-            self.cost = cost + (self.cost or 0.0)
+        add_cost(self.session, metrics.get("cost_usd"), row)
         if text or metrics:
             self.session.rows.append(row)
         calls = [c for c in _list(step.get("tool_calls")) if type(c) is dict]
@@ -226,11 +224,12 @@ class _Walk:
         self._depth -= 1
 
 
-def _totals(session: Session, record: Record, cost: float | None) -> None:
+def _totals(session: Session, record: Record) -> None:
     totals = _object(record.get("final_metrics"))
-    if cost is None:
-        cost = number_or_none(totals.get("total_cost_usd"))
-    session.cost_usd = cost if cost is not None and cost >= 0 else None
+    if session.cost_usd is None:
+        session.cost_usd = cost_of(totals.get("total_cost_usd"))
+    elif session.lacks_cost:
+        session.cost_usd = None
     if all(row[INPUT] is None and row[OUTPUT_TOKENS] is None for row in session.rows):
         prompt, cached = count(totals.get("total_prompt_tokens")), count(totals.get("total_cached_tokens"))
         uncached = None if prompt is None else max(0, prompt - (cached or 0))
@@ -284,4 +283,4 @@ def _recognise(record: Record) -> bool:
     return False
 
 
-READERS = json_readers(row_reader(SOURCE, _recognise, AtifParser))
+READERS = json_readers(replace(row_reader(SOURCE, _recognise, AtifParser), version="2"))

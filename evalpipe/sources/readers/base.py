@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import orjson
 
-from evalpipe.sources.session import Session
+from evalpipe.sources.session import ARGUMENTS, KIND, NAME, OUTPUT, TEXT, Session
 from evalpipe.sources.spool import SpoolOptions
 
 #: What ``feed`` says of a record besides a quarantine code.
@@ -26,6 +26,8 @@ KEPT, NOISE = "kept", "noise"
 NOT_A_RECORD, BAD_FIELD, NO_SESSION_ID = "NOT_A_RECORD", "BAD_FIELD", "NO_SESSION_ID"
 
 Record = dict[str, Any]
+
+_SAID = (KIND, NAME, TEXT, ARGUMENTS, OUTPUT)
 
 _HOME = re.compile(r"^(?:/Users/|/home/|[A-Za-z]:[\\/]Users[\\/])([^\\/]+)")
 
@@ -44,6 +46,7 @@ class Parser(ABC):
         self.sessions: dict[str, Session] = {}
         self.current: Session | None = None
         self.too_large: list[str] = []
+        self._n_copies = 0
 
     #: Whether sessions are made after the last record only, from what was put on disk (see ``spill``).
     is_gathering = False
@@ -83,12 +86,29 @@ class Parser(ABC):
         """Called once when no more records of the session will come."""
 
     def keep(self, session: Session) -> None:
-        """Take a session that is whole; of two with one id in a row of records the longer one stays."""
+        """Take a session that is whole.
+
+        Of two with one id in a row of records the longer one stays; the other is a copy of its own,
+        unless the longer one begins with all of it.
+        """
         session.n_records = 1
-        known = self.sessions.get(session.session_id)
-        if known is None or known.n_messages < session.n_messages:
-            self.sessions[session.session_id] = session
         self.current = session
+        known = self.sessions.get(session.session_id)
+        if known is None:
+            self.sessions[session.session_id] = session
+            return
+        shorter, longer = sorted((session, known), key=lambda one: one.n_messages)
+        if known is shorter:
+            self.sessions[session.session_id] = longer
+        if not _begins_with(longer, shorter):
+            self._n_copies += 1
+            self.sessions[f"{session.session_id}/copy {self._n_copies}"] = shorter
+
+
+def _begins_with(longer: Session, shorter: Session) -> bool:
+    """Whether the steps of one session say what another's say, and more."""
+    said = (tuple(row[slot] for slot in _SAID) for row in longer.rows)
+    return all(next(said, None) == tuple(row[slot] for slot in _SAID) for row in shorter.rows)
 
 
 class RowParser(Parser):

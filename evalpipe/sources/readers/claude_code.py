@@ -26,7 +26,8 @@ from evalpipe.sources.readers.base import (
     user_of,
     word_of,
 )
-from evalpipe.sources.readers.claude_lines import HANDLERS, SOURCE, ClaudeSession
+from evalpipe.sources.readers.claude_calls import SOURCE, ClaudeSession
+from evalpipe.sources.readers.claude_lines import HANDLERS
 from evalpipe.sources.readers.claude_queue import DROPPED
 from evalpipe.sources.session import (
     CACHE_READ,
@@ -36,6 +37,7 @@ from evalpipe.sources.session import (
     INPUT,
     KIND,
     OUTPUT_TOKENS,
+    PARENT,
     TEXT,
     Session,
     count,
@@ -58,6 +60,8 @@ class ClaudeParser(Parser):
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
         self._current_id: str | None = None
+        #: The session that each forked one was copied from.
+        self._origins: dict[str, str] = {}
 
     def feed(self, record: Record) -> str:
         """Take one line. Written for speed: this runs for every line of every log."""
@@ -72,6 +76,8 @@ class ClaudeParser(Parser):
             if type(session_id) is not str or not session_id:
                 return NO_SESSION_ID
             session = self.sessions.get(session_id) or ClaudeSession(session_id)
+        if "forkedFrom" in record and self._is_copied(record["forkedFrom"], session_id):
+            return NOISE
         uuid = record.get("uuid")
         if type(uuid) is not str:
             uuid = f"{kind}-{session.n_records}"
@@ -86,6 +92,7 @@ class ClaudeParser(Parser):
         if session is not self.current:
             self.sessions[session_id] = session
             self.current, self._current_id = session, session_id
+            session.parent_session_id = self._origins.get(session_id)
         if not session.is_described:
             _describe(session, record)
         session.seen.add(uuid)
@@ -94,6 +101,16 @@ class ClaudeParser(Parser):
         if at is not None and kind != "progress":
             session.see(at)
         return KEPT
+
+    def _is_copied(self, origin: object, session_id: str) -> bool:
+        """Whether a line was copied from another session, where it counts."""
+        if type(origin) is not dict or type(origin.get("sessionId")) is not str or origin["sessionId"] == session_id:
+            return False
+        self._origins[session_id] = f"{SOURCE}:{origin['sessionId']}"
+        known = self.sessions.get(session_id)
+        if known is not None:
+            known.parent_session_id = self._origins[session_id]
+        return True
 
     def empty(self, session: Session) -> None:
         """Let go of the rows, wherever they are held."""
@@ -119,6 +136,9 @@ class ClaudeParser(Parser):
             if row[ERROR] is None:
                 row[ERROR] = "no_result"
         session.rows = [row for row in session.rows if row[KIND] is not DROPPED]
+        if session.rows and all(row[PARENT] is not None for row in session.rows):
+            # A sub-agent alone is a part of its session, and without the rest of it no session of its own.
+            session.parent_session_id = session.session_id
 
 
 def _is_noise(kind: object) -> str:
@@ -132,9 +152,6 @@ def _describe(session: ClaudeSession, record: Record) -> None:
         session.workspace = text_or_none(record.get("cwd"))
         session.user_id = user_of(session.workspace)
     session.is_described = session.agent_release is not None and session.workspace is not None
-    origin = record.get("forkedFrom")
-    if type(origin) is dict and type(origin.get("sessionId")) is str:
-        session.parent_session_id = f"{SOURCE}:{origin['sessionId']}"
 
 
 def _recognise(record: Record) -> bool:
@@ -150,10 +167,10 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="4",
+    version="5",
     shape="lines",
     recognise=_recognise,
     hint=_hint,
     parser=ClaudeParser,
-    session_key=re.compile(rb'"sessionId"\s*:\s*"([^"\\]*)"'),
+    session_key=re.compile(rb'"sessionId"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"'),
 )

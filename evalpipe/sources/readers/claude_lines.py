@@ -1,56 +1,34 @@
 """Lines of a Claude Code log to steps, one function a line type.
 
 Belongs here: what each type of line adds to a session. Does not belong here: which session a line
-belongs to and what becomes of it at the end (``claude_code.py``), or who wrote a user message
-(``claude_text.py``).
+belongs to and what becomes of it at the end (``claude_code.py``), calls (``claude_calls.py``), or who
+wrote a user message (``claude_text.py``).
 """
 
 from __future__ import annotations
 
 import re
 
-from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text, json_text
-from evalpipe.sources.readers.claude_queue import Queue
-from evalpipe.sources.readers.claude_text import failure, origins
+from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text
+from evalpipe.sources.readers.claude_calls import ClaudeSession, put_call, put_result
+from evalpipe.sources.readers.claude_text import origins
 from evalpipe.sources.session import (
-    END,
     ERROR,
-    EXIT_CODE,
     INPUT,
-    IS_ERROR,
     KIND,
     MODEL,
     ORIGIN,
-    OUTPUT,
     TEXT,
     Row,
-    Session,
     agent_row,
     text_or_none,
-    tool_row,
     user_row,
 )
 from evalpipe.sources.times import normal_time
 
-SOURCE = "claude_code"
 SYNTHETIC_MODEL = "<synthetic>"
 
-_CALLS_OF_SUB_AGENTS = frozenset({"Task", "Agent"})
 _SLASH = re.compile(r"/[a-z][\w:-]*(?:\s|\Z)")
-
-
-class ClaudeSession(Session):
-    """A session with the indexes that lines of this format refer back to."""
-
-    def __init__(self, session_id: str) -> None:
-        super().__init__(SOURCE, session_id, "claude-code")
-        self.seen: set[str] = set()
-        self.responses: dict[str, Row] = {}
-        self.open_calls: dict[str, Row] = {}
-        self.closed_calls: set[str] = set()
-        self.queue = Queue()
-        self.last_task: str | None = None
-        self.is_described = False
 
 
 def _content(message: Record) -> list[Record] | str | None:
@@ -70,13 +48,11 @@ def _assistant(record: Record, session: ClaudeSession, uuid: str, at: str | None
     if message is None or blocks is None:
         return BAD_FIELD
     if parent is None and record.get("isSidechain"):
-        if not session.n_records:
-            return NOISE
         parent = session.last_task or "sidechain"
-    key = message.get("id")
-    row = session.responses.get(key) if type(key) is str else None
+    key = _response_key(message, session, uuid, parent)
+    row = session.responses.get(key)
     if row is None:
-        row = _response(record, message, session, key if type(key) is str else uuid, at, parent)
+        row = _response(record, message, session, key, at, parent)
     if parent is None:
         session.n_messages += 1
     usage = message.get("usage")
@@ -90,10 +66,21 @@ def _assistant(record: Record, session: ClaudeSession, uuid: str, at: str | None
         if kind == "text":
             _say(row, block.get("text"))
         elif kind == "tool_use" or kind == "server_tool_use":
-            _call(block, session, at, parent)
+            put_call(block, session, key, at, parent)
         elif "tool_use_id" in block:
-            _result(block, session, at, record)
+            put_result(block, session, at, record)
     return KEPT
+
+
+def _response_key(message: Record, session: ClaudeSession, uuid: str, parent: str | None) -> str:
+    """What tells a response from others; proxies leave its id empty."""
+    key = message.get("id")
+    if type(key) is str and key:
+        return key
+    if parent is not None:
+        return uuid
+    session.unnamed = session.unnamed or uuid
+    return session.unnamed
 
 
 def _response(
@@ -116,59 +103,12 @@ def _say(row: Row, text: object) -> None:
         row[TEXT] = text if row[TEXT] is None else f"{row[TEXT]}\n{text}"
 
 
-def _call(block: Record, session: ClaudeSession, at: str | None, parent: str | None) -> None:
-    call_id = block.get("id")
-    if type(call_id) is not str:
-        call_id = str(len(session.rows))
-    if call_id in session.open_calls or call_id in session.closed_calls:
-        return
-    name = block.get("name")
-    if type(name) is not str:
-        name = "unknown"
-    row = tool_row(call_id, name, json_text(block.get("input")), at, parent)
-    session.open_calls[call_id] = row
-    session.rows.append(row)
-    if parent is None and name in _CALLS_OF_SUB_AGENTS:
-        session.last_task = call_id
-
-
-def _result(block: Record, session: ClaudeSession, at: str | None, record: Record) -> None:
-    call_id = block.get("tool_use_id")
-    if type(call_id) is not str or call_id in session.closed_calls:
-        return
-    session.closed_calls.add(call_id)
-    row = session.open_calls.pop(call_id, None)
-    if row is None:
-        row = tool_row(call_id, None, None, None)
-        session.rows.append(row)
-    text = block.get("content")
-    if type(text) is not str:
-        text = block_text(text)
-    row[OUTPUT] = text
-    row[END] = at
-    row[ERROR] = None
-    flag = block.get("is_error")
-    if flag is True:
-        row[IS_ERROR] = True
-        row[ERROR], reason, row[EXIT_CODE] = failure(text or "")
-        if row[ERROR] == "refused":
-            row[TEXT], row[OUTPUT] = reason, None
-        return
-    if flag is False:
-        row[IS_ERROR] = False
-    details = record.get("toolUseResult")
-    if type(details) is dict and details.get("interrupted") is True:
-        row[ERROR] = "interrupted"
-
-
 def _user(record: Record, session: ClaudeSession, uuid: str, at: str | None, parent: str | None = None) -> str:
     message = record.get("message")
     blocks = _content(message) if type(message) is dict else None
     if blocks is None:
         return BAD_FIELD
     if parent is None and record.get("isSidechain"):
-        if not session.n_records:
-            return NOISE
         parent = session.last_task or "sidechain"
     texts: list[str] = []
     n_results = n_images = 0
@@ -178,7 +118,7 @@ def _user(record: Record, session: ClaudeSession, uuid: str, at: str | None, par
         for block in blocks:
             kind = block.get("type")
             if kind == "tool_result":
-                _result(block, session, at, record)
+                put_result(block, session, at, record)
                 n_results += 1
             elif kind == "text" and type(block.get("text")) is str:
                 texts.append(block["text"])
@@ -191,7 +131,7 @@ def _user(record: Record, session: ClaudeSession, uuid: str, at: str | None, par
         return KEPT if n_results else NOISE
     if texts:
         _words(texts, record, session, uuid, at)
-    elif n_images and not n_results:
+    elif n_images and not n_results and record.get("isMeta") is not True:
         session.rows.append(user_row(uuid, "human", None, at))
     return KEPT
 
@@ -199,6 +139,7 @@ def _user(record: Record, session: ClaudeSession, uuid: str, at: str | None, par
 def _words(texts: list[str], record: Record, session: ClaudeSession, uuid: str, at: str | None) -> None:
     is_meta, is_compaction = record.get("isMeta") is True, record.get("isCompactSummary") is True
     human: Row | None = None
+    session.unnamed = None
     for text in texts:
         for origin, piece in origins(text, is_meta=is_meta, is_compaction=is_compaction):
             session.queue.arrived(piece)
@@ -217,7 +158,8 @@ def _words(texts: list[str], record: Record, session: ClaudeSession, uuid: str, 
 def _system(record: Record, session: ClaudeSession, uuid: str, at: str | None) -> str:
     subtype = record.get("subtype")
     if subtype == "api_error":
-        row = user_row(uuid, "system", _api_error_text(record.get("error")), at)
+        parent = (session.last_task or "sidechain") if record.get("isSidechain") else None
+        row = user_row(uuid, "system", _api_error_text(record.get("error")), at, parent)
         row[KIND], row[ERROR] = "system", "api_error"
         session.rows.append(row)
         return KEPT
@@ -261,7 +203,7 @@ def _queue_operation(record: Record, session: ClaudeSession, uuid: str, at: str 
         return KEPT
     if operation == "popAll":
         return KEPT if session.queue.pull_back() else NOISE
-    return KEPT if session.queue.take() else NOISE
+    return KEPT if session.queue.take(is_delivered=operation == "remove") else NOISE
 
 
 def _queued(text: str, session: ClaudeSession, uuid: str, at: str | None) -> None:
@@ -280,7 +222,7 @@ def _attachment(record: Record, session: ClaudeSession, uuid: str, at: str | Non
     if not text or session.queue.holds(text):
         return NOISE
     _queued(text, session, uuid, at)
-    session.queue.take()
+    session.queue.take(is_delivered=True)
     return KEPT
 
 

@@ -21,17 +21,22 @@ class Queue:
     def __init__(self) -> None:
         self._waiting: list[Row] = []
         self._texts: list[tuple[str, Row]] = []
+        #: What was delivered in the middle of a turn: the same words in an ordinary message are said anew.
+        self._delivered: set[str] = set()
 
     def put(self, text: str, row: Row) -> None:
         """A message was queued."""
         self._waiting.append(row)
         self._texts.append((text.strip(), row))
 
-    def take(self) -> bool:
-        """The oldest message left the queue; False if there was none."""
+    def take(self, *, is_delivered: bool) -> bool:
+        """The oldest message left the queue, to the agent or to become an ordinary message; False if there was none."""
         if not self._waiting:
             return False
-        self._waiting.pop(0)
+        row = self._waiting.pop(0)
+        if is_delivered:
+            self._delivered.update(text for text, queued in self._texts if queued is row)
+            self._texts = [entry for entry in self._texts if entry[1] is not row]
         return True
 
     def pull_back(self) -> bool:
@@ -45,7 +50,7 @@ class Queue:
     def holds(self, text: str) -> bool:
         """Whether such a message was queued."""
         wanted = text.strip()
-        return any(queued == wanted for queued, _ in self._texts)
+        return wanted in self._delivered or any(queued == wanted for queued, _ in self._texts)
 
     def arrived(self, text: str) -> None:
         """An ordinary message holds this text: the rows of the same queued text are dropped."""

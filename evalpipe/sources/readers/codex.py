@@ -20,7 +20,7 @@ from evalpipe.sources.readers.base import (
     user_of,
     word_of,
 )
-from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession
+from evalpipe.sources.readers.codex_lines import EVENTS, ITEMS, SOURCE, CodexSession, copied
 from evalpipe.sources.session import ERROR, MODEL, Session, text_or_none
 from evalpipe.sources.times import normal_time
 
@@ -28,7 +28,7 @@ _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_cont
 
 
 class CodexParser(Parser):
-    """Parser of one rollout; a rollout is one session."""
+    """Parser of one rollout, or of several one after the other; a rollout is one session."""
 
     def feed(self, record: Record) -> str:
         """Take one line."""
@@ -53,25 +53,37 @@ class CodexParser(Parser):
         session_id = payload.get("id")
         if type(session_id) is not str or not session_id:
             return NO_SESSION_ID
-        if self.current is not None:
+        started = normal_time(payload.get("timestamp")) or at
+        if self.current is not None and not self._is_next(session_id, started):
             # A fork repeats the header of the session that it came from.
             if f"{SOURCE}:{session_id}" != self.current.session_id and self.current.parent_session_id is None:
                 self.current.parent_session_id = f"{SOURCE}:{session_id}"
             return NOISE
         session = CodexSession(session_id)
+        parent = text_or_none(payload.get("forked_from_id"))
+        source = payload.get("source")
+        if type(source) is dict and "subagent" in source:
+            session.is_sub_agent = True
+            spawned = source["subagent"].get("thread_spawn") if type(source["subagent"]) is dict else None
+            parent = text_or_none(spawned.get("parent_thread_id")) if type(spawned) is dict else parent
         session.agent_release = text_or_none(payload.get("cli_version"))
         session.harness = text_or_none(payload.get("originator"))
         session.workspace = text_or_none(payload.get("cwd"))
         session.user_id = user_of(session.workspace)
-        parent = text_or_none(payload.get("forked_from_id"))
         session.parent_session_id = f"{SOURCE}:{parent}" if parent else None
-        started = normal_time(payload.get("timestamp")) or at
         if started is not None:
+            session.started = started
             session.see(started)
         session.n_records = 1
         self.sessions[session_id] = session
         self.current = session
         return KEPT
+
+    def _is_next(self, session_id: str, started: str | None) -> bool:
+        """Whether a header behind a conversation begins another one: rollouts that were put into one file."""
+        now = self.current
+        is_other = now is not None and now.n_messages > 0 and session_id not in self.sessions
+        return is_other and started is not None and now is not None and started > now.first_at
 
     def _line(self, envelope: str, body: Record, at: str | None) -> str:
         session = self.current
@@ -81,6 +93,9 @@ class CodexParser(Parser):
         handler = handlers.get(word_of(body.get("type")))
         if handler is None:
             return NOISE if envelope == "event_msg" else NOT_A_RECORD
+        if session.parent_session_id is not None and at is not None and at < session.started:
+            copied(body, session)
+            return NOISE
         status = handler(body, session, at)
         if status is KEPT:
             session.n_records += 1
@@ -92,11 +107,7 @@ class CodexParser(Parser):
     def finish(self, session: Session) -> None:
         """Settle totals and calls without a result."""
         assert isinstance(session, CodexSession)
-        if any(session.totals) or any(session.before_reset):
-            fresh, cached, output, reasoning = (
-                a + b for a, b in zip(session.totals, session.before_reset, strict=True)
-            )
-            session.stated_tokens = (max(fresh - cached, 0), output, cached, None, reasoning)
+        session.usage.settle(session)
         if all(row[MODEL] is None for row in session.rows):
             # Nothing was answered, but the model was chosen: such sessions must not lose their label.
             session.model = session.turn_model
@@ -115,4 +126,4 @@ def _hint(head: bytes) -> bool:
     return b'"payload"' in head and (b'"session_meta"' in head or b'"response_item"' in head)
 
 
-READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, hint=_hint, parser=CodexParser)
+READER = Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, hint=_hint, parser=CodexParser)

@@ -10,22 +10,21 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-import orjson
-
 from evalpipe.sources.readers.base import BAD_FIELD, KEPT, NOISE, Record, block_text, json_text, user_of
+from evalpipe.sources.readers.codex_results import put_output
+from evalpipe.sources.readers.codex_usage import RunningUsage
 from evalpipe.sources.session import (
+    ARGUMENTS,
     END,
     ERROR,
-    EXIT_CODE,
-    IS_ERROR,
     KIND,
     MODEL,
-    OUTPUT,
+    NAME,
+    START,
+    STEP_ID,
     Row,
     Session,
     agent_row,
-    count,
-    exit_code,
     text_or_none,
     tool_row,
     user_row,
@@ -39,13 +38,9 @@ _INJECTED = re.compile(
     r"|collaboration_mode|app-context|apps_instructions|model_switch|subagent_notification)\b"
     r"|# AGENTS\.md instructions for )"
 )
+_IMAGE = re.compile(r"\s*(?:<image\b[^<>]{0,500}>|</image>)\s*")
 _LOCAL_COMMAND = re.compile(r"\s*<user_shell_command\b")
 _IDE_REQUEST = "## My request for Codex:"
-_EXIT_TEXT = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,10})$", re.M)
-_NOT_RUN = ("execution error:", "failed to parse function arguments", "unsupported call:")
-_OUTPUT_MARK = re.compile(r"^Output:\n?", re.M)
-# The header of plain-text results; what follows is the program's own output, which may quote anything.
-_HEADER_CHARS = 400
 
 
 class CodexSession(Session):
@@ -55,12 +50,14 @@ class CodexSession(Session):
         super().__init__(SOURCE, session_id, "codex")
         self.turn_model: str | None = None
         self.open_calls: dict[str, Row] = {}
-        self.closed_calls: set[str] = set()
+        self.closed_calls: dict[str, Row] = {}
         # How often each text came as an event and as an item: it was said as often as the larger.
         self.as_event: Counter[tuple[str, str]] = Counter()
         self.as_item: Counter[tuple[str, str]] = Counter()
-        self.totals: tuple[int, ...] = (0, 0, 0, 0)
-        self.before_reset: tuple[int, ...] = (0, 0, 0, 0)
+        self.started = ""
+        self.usage = RunningUsage()
+        #: Whether another agent speaks in the user's place.
+        self.is_sub_agent = False
 
 
 #: Takes body, session and time; says what became of the record.
@@ -81,6 +78,7 @@ def _first_telling(session: CodexSession, seen: Counter[tuple[str, str]], role: 
 
 def _user_text(session: CodexSession, text: str, at: str | None) -> None:
     step_id = _step_id(session)
+    human = "meta" if session.is_sub_agent else "human"
     if _INJECTED.match(text):
         session.rows.append(user_row(step_id, "injected", text, at))
     elif _LOCAL_COMMAND.match(text):
@@ -90,14 +88,21 @@ def _user_text(session: CodexSession, text: str, at: str | None) -> None:
         session.rows.append(user_row(step_id, "injected", context.strip(), at))
         session.end_status = None
         if words.strip():
-            session.rows.append(user_row(_step_id(session), "human", words.strip(), at))
+            session.rows.append(user_row(_step_id(session), human, words.strip(), at))
     else:
-        session.rows.append(user_row(step_id, "human", text, at))
+        session.rows.append(user_row(step_id, human, text, at))
         session.end_status = None
 
 
+def _without_images(content: object) -> object:
+    """The blocks of a message without those that stand around an image; the event of the same message has none."""
+    if type(content) is not list:
+        return content
+    return [b for b in content if type(b) is not dict or not _IMAGE.fullmatch(text_or_none(b.get("text")) or "")]
+
+
 def _message(body: Record, session: CodexSession, at: str | None) -> str:
-    text = block_text(body.get("content"))
+    text = block_text(_without_images(body.get("content")))
     role = body.get("role")
     if text is None or not text.strip():
         return NOISE
@@ -141,11 +146,18 @@ def _agent_event(body: Record, session: CodexSession, at: str | None) -> str:
 
 def _call(body: Record, session: CodexSession, at: str | None) -> str:
     call_id = text_or_none(body.get("call_id")) or text_or_none(body.get("id")) or _step_id(session)
-    if call_id in session.open_calls or call_id in session.closed_calls:
+    if call_id in session.open_calls:
         return NOISE
     name = text_or_none(body.get("name")) or str(body["type"]).removesuffix("_call")
     arguments = next((body[key] for key in ("arguments", "input", "action") if body.get(key) is not None), None)
     row = tool_row(call_id, name, json_text(arguments), at)
+    known = session.closed_calls.get(call_id)
+    if known is not None:
+        if known[NAME] is None or (known[NAME], known[ARGUMENTS], known[START]) == (name, row[ARGUMENTS], at):
+            return NOISE
+        # Local models begin to count anew with each response.
+        del session.closed_calls[call_id]
+        row[STEP_ID] = f"{call_id}#{_step_id(session)}"
     row[MODEL] = session.turn_model
     session.rows.append(row)
     if str(body["type"]) in ("web_search_call", "image_generation_call"):
@@ -166,49 +178,11 @@ def _call_output(body: Record, session: CodexSession, at: str | None) -> str:
     if row is None:
         row = tool_row(call_id, None, None, None)
         session.rows.append(row)
-    session.closed_calls.add(call_id)
+    session.closed_calls[call_id] = row
     row[END] = at
     row[ERROR] = None
-    _put_output(row, body.get("output", body.get("tools")))
+    put_output(row, body.get("output", body.get("tools")))
     return KEPT
-
-
-def _put_output(row: Row, output: object) -> None:
-    if type(output) is dict:
-        success = output.get("success")
-        if type(success) is bool:
-            row[IS_ERROR] = not success
-        output = output.get("content", output.get("output"))
-    text = block_text(output)
-    if text is None:
-        return
-    row[OUTPUT], row[EXIT_CODE] = _unwrapped(text)
-    head = text[:200]
-    if "rejected by user" in head:
-        row[ERROR] = "refused"
-    elif head.startswith("aborted"):
-        row[ERROR] = "interrupted"
-    elif head.startswith("command timed out after"):
-        row[ERROR] = "timeout"
-    elif head.startswith(_NOT_RUN):
-        row[ERROR] = "tool_error"
-
-
-def _unwrapped(text: str) -> tuple[str, int | None]:
-    """What the program printed, and the exit code that was logged around it."""
-    if text.startswith("{") and '"metadata"' in text:
-        try:
-            inner = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            return text, None
-        metadata, output = inner.get("metadata"), inner.get("output")
-        if type(metadata) is dict and type(output) is str:
-            return output, exit_code(metadata.get("exit_code"))
-        return text, None
-    mark = _OUTPUT_MARK.search(text, 0, _HEADER_CHARS)
-    if mark and (match := _EXIT_TEXT.search(text, 0, mark.start())):
-        return text[mark.end() :], exit_code(int(match.group(1)))
-    return text, None
 
 
 def _turn_context(body: Record, session: CodexSession, _at: str | None) -> str:
@@ -224,17 +198,26 @@ def _compacted(body: Record, session: CodexSession, at: str | None) -> str:
     return KEPT
 
 
-def _token_count(body: Record, session: CodexSession, _at: str | None) -> str:
+def copied(body: Record, session: CodexSession) -> None:
+    """Take what a fork copied from its parent, where it counts: the model in use, and the tokens used by then."""
+    kind, usage = body.get("type"), _total_usage(body)
+    if kind == "turn_context":
+        _turn_context(body, session, None)
+    elif kind == "token_count" and usage is not None:
+        session.usage.copied(usage)
+
+
+def _total_usage(body: Record) -> Record | None:
     info = body.get("info")
     usage = info.get("total_token_usage") if type(info) is dict else None
-    if type(usage) is not dict:
+    return usage if type(usage) is dict else None
+
+
+def _token_count(body: Record, session: CodexSession, _at: str | None) -> str:
+    usage = _total_usage(body)
+    if usage is None:
         return NOISE
-    names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
-    totals = tuple(count(usage.get(name)) or 0 for name in names)
-    if totals[0] < session.totals[0]:
-        # The running total began anew (a resumed process): what came before is added.
-        session.before_reset = tuple(a + b for a, b in zip(session.before_reset, session.totals, strict=True))
-    session.totals = totals
+    session.usage.note(usage, session.turn_model, session.rows)
     return KEPT
 
 

@@ -48,10 +48,12 @@ from evalpipe.sources.session import (
     exit_code,
     number_or_none,
     small_count,
+    text_or_none,
 )
 from evalpipe.sources.times import normal_time
 
 SOURCE = "evalpipe_jsonl"
+UNKNOWN = "unknown"
 MARKER = "evalpipe"
 
 _ORIGIN_OF_KIND = {
@@ -63,8 +65,6 @@ _CALL_FIELDS = frozenset({
     "name", "arguments", "output", "exit_code", "is_error", "started_at", "ended_at", "first_token_ms",
 })  # fmt: skip
 _NO_TOKENS = (None,) * 6
-_NO_AGENT = "unknown"
-#: Calls whose result is yet to come, by session and step.
 OpenCalls = dict[str, dict[str, Row]]
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT_FIELDS = (
@@ -80,6 +80,7 @@ class EvalpipeParser(Parser):
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
+        #: Calls whose result is yet to come, by session and step.
         self.open_calls: OpenCalls = {}
 
     def feed(self, record: Record) -> str:
@@ -91,13 +92,12 @@ class EvalpipeParser(Parser):
         session_id = record.get("session_id")
         session = self.current
         if session is None or session_id != self._current_id:
-            session_id = _id(session_id)
-            if not session_id:
+            if type(session_id) is not str or not session_id:
                 return NO_SESSION_ID
-            session = self.sessions.get(session_id) or Session(SOURCE, session_id, _NO_AGENT)
+            session = self.sessions.get(session_id) or Session(SOURCE, session_id, UNKNOWN)
         status = handler(record, session, self.open_calls)
+        # What a header says that is wrong in one field holds all the same, a withdrawal above all.
         if status is KEPT or handler is _session:
-            # A header of which a field is wrong says all else, withdrawn consent above all.
             if session is not self.current:
                 self.sessions[session_id] = session
                 self.current, self._current_id = session, session_id
@@ -106,68 +106,62 @@ class EvalpipeParser(Parser):
 
     def finish(self, session: Session) -> None:
         """Mark the calls for which no result came."""
-        for row in self.open_calls.pop(session.session_id, {}).values():
+        for row in self.open_calls.pop(session.session_id.partition(":")[2], {}).values():
             row[ERROR] = "no_result"
 
 
-def _id(value: object) -> str | None:
-    """An id or a name as text: whole numbers are often written bare."""
-    return value if type(value) is str else str(value) if type(value) is int else None
-
-
 def _session(record: Record, session: Session, _: OpenCalls) -> str:
-    """A header. What an earlier one of the session states stays, but for consent, which can be withdrawn."""
-    agent, started = record.get("agent"), record.get("started_at")
-    at = normal_time(started)
-    is_whole = type(agent) is str and agent != "" and (started is None or at is not None)
-    is_first = session.agent == _NO_AGENT
-    if is_first and type(agent) is str and agent:
-        session.agent = agent
+    """What is stated of the session, whatever it holds beside: a field that cannot be read is the fault of
+    its record (``BAD_FIELD``) and not of the others. A second header adds to the first."""
+    status = _consent(record.get("consent"), session)
     for name in _TEXT_FIELDS:
         value = record.get(name)
-        if value is not None:
-            text = _id(value)
-            is_whole = is_whole and text is not None
-            if getattr(session, name) is None:
-                setattr(session, name, text)
-    is_whole = _consent(record.get("consent"), session) and is_whole
-    if session.trial is None:
-        session.trial = small_count(record.get("trial"))
-    parent = _id(record.get("parent_session_id"))
-    if parent and session.parent_session_id is None:
+        if type(value) is int:
+            value = str(value)  # ids are numbers in many databases
+        if type(value) is str:
+            setattr(session, name, value)
+        elif value is not None:
+            status = BAD_FIELD
+    agent, started = record.get("agent"), record.get("started_at")
+    if type(agent) is str and agent:
+        session.agent = agent
+    elif agent is not None or session.agent == UNKNOWN:
+        status = BAD_FIELD
+    if (trial := small_count(record.get("trial"))) is not None:
+        session.trial = trial
+    if parent := text_or_none(record.get("parent_session_id")):
         session.parent_session_id = f"{SOURCE}:{parent}"
     tools = record.get("tools")
-    if type(tools) is list and session.tools is None:
+    if type(tools) is list:
         session.tools = sorted({tool for tool in tools if type(tool) is str})
-    if session.assignment_policy is None and session.assignment_unit is None:
-        _assignment(record.get("assignment"), session)
+    _assignment(record.get("assignment"), session)
+    at = normal_time(started)
     if at is not None:
-        session.first_at = at if is_first or not session.first_at else min(at, session.first_at)
+        session.first_at = min(session.first_at or at, at)
         session.greatest_at = max(session.greatest_at, at)
-    return KEPT if is_whole else BAD_FIELD
+    elif started is not None:
+        status = BAD_FIELD
+    return status
 
 
-def _consent(value: object, session: Session) -> bool:
-    """Take the consent of a header; whether it can be understood. What cannot be is no consent."""
-    if value is None:
-        return True
-    text = value.strip() if type(value) is str else CONSENT_WITHDRAWN
-    if text.lower() == CONSENT_WITHDRAWN:
-        session.consent = CONSENT_WITHDRAWN
-    elif session.consent is None:
-        session.consent = text or None
-    return type(value) is str
+def _consent(value: object, session: Session) -> str:
+    """A withdrawal stays, whatever is said later; what cannot be read allows nothing."""
+    if value is None or session.consent == CONSENT_WITHDRAWN:
+        return KEPT
+    is_read = type(value) is str
+    session.consent = value if is_read else CONSENT_WITHDRAWN  # type: ignore[assignment]
+    return KEPT if is_read else BAD_FIELD
 
 
 def _assignment(value: object, session: Session) -> None:
     if type(value) is not dict:
         return
-    session.assignment_policy = _id(value.get("policy"))
+    session.assignment_policy = text_or_none(value.get("policy"))
     unit = value.get("unit")
-    session.assignment_unit = unit if unit in ("session", "user") else None
+    session.assignment_unit = unit if type(unit) is str and unit in ("session", "user") else None
     probability = number_or_none(value.get("probability"))
     session.assignment_probability = probability if probability is not None and 0 <= probability <= 1 else None
-    session.routing_epoch = _id(value.get("epoch"))
+    session.routing_epoch = text_or_none(value.get("epoch"))
 
 
 def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
@@ -184,10 +178,10 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
         return BAD_FIELD
     if at is not None:
         at = normal_time(at)
-    step_id, parent, model, tokens = _id(get("step_id")), _id(get("parent_id")), get("model"), get("tokens")
+    step_id, parent, model, tokens = get("step_id"), get("parent_id"), get("model"), get("tokens")
     row: Row = [
-        step_id or str(len(session.rows)),
-        parent,
+        step_id if type(step_id) is str and step_id else str(len(session.rows)),
+        parent if type(parent) is str else None,
         0, kind, origin, None, text, None, None, None, None, error, at, at, None,
         model if type(model) is str else None,
         *(_NO_TOKENS if tokens is None else _tokens(tokens)),
@@ -195,7 +189,7 @@ def _step(record: Record, session: Session, open_calls: OpenCalls) -> str:
     if kind == "tool" or not _CALL_FIELDS.isdisjoint(record):
         _call(record, row, at)
         if get("is_open") is True and error is None:
-            open_calls.setdefault(session.session_id, {})[row[STEP_ID]] = row
+            open_calls.setdefault(record["session_id"], {})[row[STEP_ID]] = row
             row[END] = None
         at = row[END] or row[START]
         if row[START] is not None:
@@ -228,9 +222,9 @@ def _call(record: Record, row: Row, at: str | None) -> None:
 
 def _result(record: Record, session: Session, open_calls: OpenCalls) -> str:
     """The result of a call that was logged when it began."""
-    step_id, error, text = _id(record.get("step_id")), record.get("error"), record.get("text")
-    calls = open_calls.get(session.session_id, {})
-    row = calls.get(step_id) if step_id else None
+    step_id, error, text = record.get("step_id"), record.get("error"), record.get("text")
+    calls = open_calls.get(record["session_id"], {})
+    row = calls.get(step_id) if type(step_id) is str else None
     if row is None or (error is not None and error not in STEP_ERRORS) or (text is not None and type(text) is not str):
         return BAD_FIELD
     del calls[row[STEP_ID]]
@@ -279,7 +273,7 @@ _HANDLERS = {"session": _session, "step": _step, "result": _result, "end": _end}
 def _recognise(record: Record) -> bool:
     kind = record.get("type")
     if kind == "step":  # the rest of a log that was rotated begins with any step
-        return record.get("kind") in STEP_KINDS and type(record.get("session_id")) in (str, int) and "step_id" in record
+        return record.get("kind") in STEP_KINDS and type(record.get("session_id")) is str and "step_id" in record
     return kind == "session" and MARKER in record
 
 
@@ -290,5 +284,5 @@ READER = Reader(
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
     parser=EvalpipeParser,
-    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*)"'),
+    session_key=re.compile(rb'"session_id"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"'),
 )

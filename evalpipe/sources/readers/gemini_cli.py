@@ -122,8 +122,10 @@ class GeminiParser(Parser):
         recording.started = normal_time(changes.get("startTime")) or recording.started
         recording.updated = normal_time(changes.get("lastUpdated")) or recording.updated
         recording.directories = changes.get("directories") or recording.directories
+        if not (told := list(objects_of(changes.get("messages")))):
+            return  # most changes are of the time alone, and there is one after every message
         known = {said for message in recording.messages.values() if (said := _said(message))}
-        for message in objects_of(changes.get("messages")):
+        for message in told:
             if id_of(message.get("id")) not in recording.messages and _said(message) not in known:
                 _put(recording, message)
 

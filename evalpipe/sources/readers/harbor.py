@@ -13,6 +13,7 @@ or beside the agent has no success, and ends in error.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from evalpipe.sources.readers.agent_text import calls_in, exit_code_in
 from evalpipe.sources.readers.base import (
@@ -131,15 +132,21 @@ class TrialsParser(RowParser):
         exception = _object(record.get("exception_info")).get("exception_type")
         _outcome(session, exception)
         if rewards:
-            reward = rewards["reward"] if "reward" in rewards else next(iter(rewards.values()))
-            session.reward = number_or_none(reward)
+            # Of several, one may count tests or seconds.
+            alone = next(iter(rewards.values())) if len(rewards) == 1 else None
+            session.reward = number_or_none(rewards.get("reward", alone))
             is_blameless = session.end_status == "error" and session.is_success is None
-            is_solved = success(session.reward)
+            is_solved = _solved(session.reward)
             session.is_success = None if is_blameless and not is_solved else is_solved
         for name in ("started_at", "finished_at"):
             if (at := normal_time(record.get(name))) is not None:
                 session.see(at)
         return session
+
+
+def _solved(reward: float | None) -> bool | None:
+    """Whether a reward is full marks; one beyond 0 to 1 is no share of the task."""
+    return success(reward) if reward is not None and 0 <= reward <= 1 else None
 
 
 def _outcome(session: Session, result: object) -> None:
@@ -153,7 +160,7 @@ def _outcome(session: Session, result: object) -> None:
             session.is_success = False if result in _TIMEOUTS or result in _AGENT_ERRORS else None
             return
     session.reward = reward
-    session.is_success = success(reward)
+    session.is_success = _solved(reward)
 
 
 def _trial_id(record: Record) -> str:
@@ -187,6 +194,6 @@ def _is_trial(record: Record) -> bool:
 
 
 READERS = (
-    *json_readers(row_reader(TRIALS, _is_trial, TrialsParser)),
-    *json_readers(row_reader(TRACES, _is_trace, TracesParser)),
+    *json_readers(replace(row_reader(TRIALS, _is_trial, TrialsParser), version="2")),
+    *json_readers(replace(row_reader(TRACES, _is_trace, TracesParser), version="2")),
 )

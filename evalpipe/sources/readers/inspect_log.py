@@ -224,7 +224,7 @@ def _outcome(session: Session, sample: Record) -> None:
     scores = sample.get("scores")
     score = next(iter(scores.values()), None) if type(scores) is dict else sample.get("score")
     session.reward = _value(score.get("value") if type(score) is dict else score)
-    session.is_success = success(session.reward)
+    session.is_success = _success(score.get("value") if type(score) is dict else score, session.reward)
     limit = sample.get("limit")
     if type(limit) is dict:
         session.end_status = "interrupted" if word_of(limit.get("type")) in _INTERRUPTED else "timeout"
@@ -233,6 +233,13 @@ def _outcome(session: Session, sample: Record) -> None:
     if sample.get("error") or sample.get("invalidation"):
         session.reward = session.is_success = None
         session.end_status = "error"
+
+
+def _success(value: object, reward: float | None) -> bool | None:
+    """Whether a score says that the task was solved: of numbers only 0 and 1 do, since scorers measure anything."""
+    if type(value) is str and value in _LETTERS:
+        return success(reward)
+    return None if reward is None or reward not in (0.0, 1.0) else reward == 1.0
 
 
 def _value(value: object) -> float | None:
@@ -276,7 +283,7 @@ def _is_events(record: Record) -> bool:
 
 _DOCUMENT = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="items",
     recognise=_is_sample,
     hint=lambda head: _HEAD.match(head) is not None,

@@ -53,15 +53,25 @@ _PREFIXES = ("user.", "agent.", "session.", "span.")
 _STREAM = "events.stream"
 
 
+class EventsSession(Session):
+    """A session with what its later events refer back to."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(SOURCE, session_id, SOURCE)
+        self.harness = "managed_agents"
+        self.calls: dict[str, Row] = {}
+        self.answer: Row | None = None
+        self.thread: str | None = None
+        self.seen: set[str] = set()
+
+
 class EventsParser(Parser):
-    """Parser of one file, which is one session or several one after the other."""
+    """Parser of one file; an event that names no session belongs to the last one that was named."""
 
     def __init__(self, context: FileContext) -> None:
         super().__init__(context)
-        self._calls: dict[str, Row] = {}
-        self._answer: Row | None = None
-        self._thread: str | None = None
-        self._seen: set[str] = set()
+        #: Sessions by the id that events bear.
+        self._named: dict[str, EventsSession] = {}
 
     def feed(self, record: Record) -> str:
         """Take one event, or one recorded call (``{"text": line}``)."""
@@ -87,9 +97,10 @@ class EventsParser(Parser):
         return NOISE
 
     def _create(self, payload: Record) -> str:
-        self._open(text_or_none(payload.get("id")) or digest_of(payload))
-        session = self.current
-        assert session is not None
+        name = text_or_none(payload.get("id")) or digest_of(payload)
+        session = self._named.get(name) or self._open(name)
+        self._named[name] = session
+        self.current = session
         agent = payload.get("agent")
         if type(agent) is dict:
             session.agent = text_or_none(agent.get("name")) or SOURCE
@@ -99,43 +110,48 @@ class EventsParser(Parser):
             session.model = text_or_none(model.get("id")) if type(model) is dict else text_or_none(model)
             prompt = agent.get("system")
             session.prompt_version = version_of(prompt) if type(prompt) is str and prompt else None
-        self._see(normal_time(payload.get("created_at")))
+        _see(session, normal_time(payload.get("created_at")))
         return KEPT
 
-    def _open(self, session_id: str) -> None:
-        self.current = self.sessions[session_id] = Session(SOURCE, session_id, SOURCE)
-        self.current.harness = "managed_agents"
-        self._thread = None
+    def _open(self, session_id: str) -> EventsSession:
+        session = self.sessions[session_id] = EventsSession(session_id)
+        return session
 
-    def _see(self, at: str | None) -> None:
-        assert self.current is not None
-        self.current.n_records += 1
-        if at is not None:
-            self.current.see(at)
+    def _session_of(self, event: Record) -> EventsSession:
+        name = text_or_none(event.get("session_id"))
+        session = self._named.get(name) if name else self._last()
+        if session is None and name and self.current is not None and not self._named:
+            # What came before named none: the file begins with events that do not.
+            session = self._last()
+        if session is None:
+            session = self._open(name or f"{self.context.stem}/{digest_of(event)}")
+        if name:
+            self._named[name] = session
+        return session
+
+    def _last(self) -> EventsSession | None:
+        return self.current if isinstance(self.current, EventsSession) else None
 
     def _event(self, event: Record) -> str:
         kind = event.get("type")
         if type(kind) is not str or not kind.startswith(_PREFIXES):
             return NOT_A_RECORD
+        session = self.current = self._session_of(event)
         event_id = text_or_none(event.get("id"))
-        if event_id is not None and event_id in self._seen:
+        if event_id is not None and event_id in session.seen:
             return NOISE
-        if self.current is None:
-            self._open(text_or_none(event.get("session_id")) or f"{self.context.stem}/{digest_of(event)}")
         if event_id is not None:
-            self._seen.add(event_id)
-        session = self.current
-        assert session is not None
+            session.seen.add(event_id)
         at = normal_time(event.get("processed_at"))
-        self._see(at)
+        _see(session, at)
         thread = text_or_none(event.get("session_thread_id"))
-        self._thread = self._thread or thread
-        parent = thread if thread != self._thread else None
+        session.thread = session.thread or thread
+        parent = thread if thread != session.thread else None
         step_id = event_id or str(len(session.rows))
         self._step(session, event, step_id, at, parent)
         return KEPT
 
-    def _step(self, session: Session, event: Record, step_id: str, at: str | None, parent: str | None) -> None:
+    def _step(self, session: EventsSession, event: Record, step_id: str, at: str | None, parent: str | None) -> None:
         kind = event["type"]
         text = block_text(event.get("content"))
         if kind == "user.message" and text:
@@ -143,13 +159,13 @@ class EventsParser(Parser):
         elif kind == "user.interrupt":
             session.rows.append(user_row(step_id, "interrupt", text, at, parent))
         elif kind == "agent.message":
-            self._answer = agent_row(step_id, text, at, session.model, parent)
-            session.rows.append(self._answer)
+            session.answer = agent_row(step_id, text, at, session.model, parent)
+            session.rows.append(session.answer)
         elif kind in _CALLS:
             name = text_or_none(event.get("name")) or "unknown"
             row = tool_row(step_id, name, json_text(event.get("input")), at, parent)
             session.rows.append(row)
-            self._calls[step_id] = row
+            session.calls[step_id] = row
         elif kind in _RESULTS:
             self._result(session, event, text, at)
         elif kind == "user.tool_confirmation":
@@ -168,16 +184,16 @@ class EventsParser(Parser):
             return
         session.n_messages += 1
 
-    def _confirmed(self, session: Session, event: Record, approval: Row) -> None:
+    def _confirmed(self, session: EventsSession, event: Record, approval: Row) -> None:
         """What the user said to a call that waited."""
         if event.get("result") == "allow":
             session.rows.append(approval)
-        elif event.get("result") == "deny" and (call := self._calls.get(_call_id(event))) is not None:
+        elif event.get("result") == "deny" and (call := session.calls.get(_call_id(event))) is not None:
             call[ERROR], call[TEXT] = "refused", text_or_none(event.get("deny_message"))
 
-    def _result(self, session: Session, event: Record, text: str | None, at: str | None) -> None:
+    def _result(self, session: EventsSession, event: Record, text: str | None, at: str | None) -> None:
         call_id = _call_id(event)
-        row = self._calls.get(call_id)
+        row = session.calls.get(call_id)
         if row is None:
             row = tool_row(call_id, None, None, None)
             session.rows.append(row)
@@ -185,8 +201,8 @@ class EventsParser(Parser):
         flag = event.get("is_error")
         row[IS_ERROR] = flag if type(flag) is bool else None
 
-    def _usage(self, session: Session, event: Record, step_id: str, at: str | None, parent: str | None) -> None:
-        row, self._answer = self._answer, None
+    def _usage(self, session: EventsSession, event: Record, step_id: str, at: str | None, parent: str | None) -> None:
+        row, session.answer = session.answer, None
         if row is None:
             row = agent_row(step_id, None, at, session.model, parent)
             session.rows.append(row)
@@ -203,9 +219,16 @@ class EventsParser(Parser):
 
     def finish(self, session: Session) -> None:
         """Mark calls that never got a result."""
-        for row in self._calls.values():
+        assert isinstance(session, EventsSession)
+        for row in session.calls.values():
             if row[OUTPUT] is None and row[END] is None and row[ERROR] is None:
                 row[ERROR] = "no_result"
+
+
+def _see(session: Session, at: str | None) -> None:
+    session.n_records += 1
+    if at is not None:
+        session.see(at)
 
 
 def _call_id(event: Record) -> str:
@@ -225,10 +248,10 @@ def _hint(head: bytes) -> bool:
     return any(line.startswith(b'["client.beta.') for line in head.split(b"\n", 20)[:20])
 
 
-LINES_READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=EventsParser)
+LINES_READER = Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, parser=EventsParser)
 RECORDED_READER = Reader(
     name=SOURCE,
-    version="2",
+    version="3",
     shape="text",
     recognise=lambda _: False,
     hint=_hint,

@@ -40,6 +40,10 @@ _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _ERROR_TYPES = {"timeout": "timeout", "approval": "refused"}
 
 
+#: Calls without a result, by id.
+_Open = dict[str, list[Row]]
+
+
 def is_message_list(value: object) -> bool:
     """Whether the value is a list of objects with a role."""
     return type(value) is list and all(type(m) is dict and type(m.get("role")) is str for m in value)
@@ -55,7 +59,7 @@ def add_messages(session: Session, messages: list[Record]) -> None:
         session: Takes the steps; its ``model`` stands for messages that name none.
         messages: Objects with a role (see :func:`is_message_list`).
     """
-    open_calls: dict[str, Row] = {}
+    open_calls: _Open = {}
     for position, message in enumerate(messages):
         at = message.get("timestamp")
         if at is not None and (at := normal_time(at)) is not None:
@@ -66,8 +70,9 @@ def add_messages(session: Session, messages: list[Record]) -> None:
             text = content if type(content) is str else block_text(content)
             add(session, message, str(position), text, at, open_calls)
     session.n_messages += len(messages)
-    for row in open_calls.values():
-        row[ERROR] = "no_result"
+    for rows in open_calls.values():
+        for row in rows:
+            row[ERROR] = "no_result"
 
 
 def version_of(prompt: str) -> str:
@@ -75,15 +80,13 @@ def version_of(prompt: str) -> str:
     return hashlib.blake2b(prompt.encode(), digest_size=6).hexdigest()
 
 
-def _system(session: Session, _: Record, __: str, text: str | None, ___: str | None, ____: dict[str, Row]) -> None:
+def _system(session: Session, _: Record, __: str, text: str | None, ___: str | None, ____: _Open) -> None:
     # The policy is the same for all sessions of a run: kept as a version, not as text.
     if text:
         session.prompt_version = version_of(text)
 
 
-def _user(
-    session: Session, message: Record, step_id: str, text: str | None, at: str | None, open_calls: dict[str, Row]
-) -> None:
+def _user(session: Session, message: Record, step_id: str, text: str | None, at: str | None, open_calls: _Open) -> None:
     for block in _blocks(message, _RESULT_BLOCKS):
         _put_result(session, block, text_or_none(block.get("tool_use_id")) or step_id, at, open_calls)
     if text:
@@ -93,7 +96,7 @@ def _user(
 
 
 def _assistant(
-    session: Session, message: Record, step_id: str, text: str | None, at: str | None, open_calls: dict[str, Row]
+    session: Session, message: Record, step_id: str, text: str | None, at: str | None, open_calls: _Open
 ) -> None:
     usage = message.get("usage")
     text = text or text_or_none(message.get("refusal"))
@@ -107,7 +110,7 @@ def _assistant(
         _put_result(session, block, text_or_none(block.get("tool_use_id")) or step_id, at, open_calls)
 
 
-def _calls(session: Session, message: Record, position: str, at: str | None, open_calls: dict[str, Row]) -> None:
+def _calls(session: Session, message: Record, position: str, at: str | None, open_calls: _Open) -> None:
     calls, old = message.get("tool_calls"), message.get("function_call")
     if calls is None and old is None and type(message.get("content")) is not list:
         return
@@ -128,22 +131,26 @@ def _calls(session: Session, message: Record, position: str, at: str | None, ope
         if message["role"] == "user" or call.get("requestor") == "user":
             row[KIND], row[ORIGIN] = "user", "local_command"
         session.rows.append(row)
-        open_calls[call_id] = row
+        open_calls.setdefault(call_id, []).append(row)
 
 
 def _result(
-    session: Session, message: Record, position: str, text: str | None, at: str | None, open_calls: dict[str, Row]
+    session: Session, message: Record, position: str, text: str | None, at: str | None, open_calls: _Open
 ) -> None:
     call_id = text_or_none(message.get("tool_call_id")) or text_or_none(message.get("id"))
     if call_id is None:
         # The older interface links a result to its call by name only.
         name = message.get("name")
-        call_id = next((key for key, row in open_calls.items() if row[NAME] == name), position)
+        call_id = next((key for key, rows in open_calls.items() if rows[0][NAME] == name), position)
     _put_result(session, message, call_id, at, open_calls)
 
 
-def _put_result(session: Session, result: Record, call_id: str, at: str | None, open_calls: dict[str, Row]) -> None:
-    row = open_calls.pop(call_id, None)
+def _put_result(session: Session, result: Record, call_id: str, at: str | None, open_calls: _Open) -> None:
+    # Local models give several calls one id: they are answered in order.
+    waiting = open_calls.get(call_id, [])
+    row = waiting.pop(0) if waiting else None
+    if not waiting:
+        open_calls.pop(call_id, None)
     if row is None:
         row = tool_row(call_id, None, None, None)
         if result.get("requestor") == "user":
@@ -166,7 +173,7 @@ def _blocks(message: Record, types: frozenset[str]) -> list[Record]:
     return [b for b in content if type(b) is dict and type(b.get("type")) is str and b["type"] in types]
 
 
-_Add = Callable[[Session, Record, str, "str | None", "str | None", "dict[str, Row]"], None]
+_Add = Callable[[Session, Record, str, "str | None", "str | None", "_Open"], None]
 _ROLES: dict[str, _Add] = {
     "system": _system, "developer": _system, "user": _user, "assistant": _assistant, "tool": _result,
     "function": _result,

@@ -22,7 +22,8 @@ from evalpipe.sources.readers.base import (
     json_text,
     word_of,
 )
-from evalpipe.sources.readers.chat_rows import is_role, tool_names
+from evalpipe.sources.readers.chat_messages import is_role
+from evalpipe.sources.readers.chat_rows import tool_names
 from evalpipe.sources.readers.gathering import GatheringParser
 from evalpipe.sources.readers.openai_messages import add_messages, version_of
 from evalpipe.sources.session import Session, text_or_none

@@ -239,7 +239,7 @@ def _recognise_line(record: Record) -> bool:
 
 
 LINES = Reader(
-    name=SOURCE, version="1", shape="lines", recognise=_recognise_line, parser=OpencodeParser, array_key=_HOOK
+    name=SOURCE, version="2", shape="lines", recognise=_recognise_line, parser=OpencodeParser, array_key=_HOOK
 )
 READERS: tuple[Reader, ...] = (
     *json_readers(replace(LINES, recognise=_recognise_export, is_one_record_a_session=True, array_key="")),

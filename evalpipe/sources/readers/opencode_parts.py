@@ -127,7 +127,6 @@ def _assistant(
 
 def _usage(session: Session, row: Row, message: Record, parts: list[Record]) -> None:
     """Tokens of the steps of a response: older releases keep only the last step's in the message."""
-    add_cost(session, message.get("cost"))
     steps = [p.get("tokens") for p in parts if p.get("type") == "step-finish"]
     for tokens in [t for t in steps if type(t) is dict] or [object_of(message.get("tokens"))]:
         cache = object_of(tokens.get("cache"))
@@ -139,6 +138,7 @@ def _usage(session: Session, row: Row, message: Record, parts: list[Record]) -> 
             if total is not None and total == sum(n or 0 for n in counts) + reasoning:
                 counts[1] += reasoning
         add_counts(row, (*counts, reasoning))
+    add_cost(session, message.get("cost"), row)
 
 
 def _call(session: Session, step_id: str, part: Record, at: str | None, place: Place) -> Row:

@@ -104,6 +104,8 @@ class PiParser(Parser):
         if session is None:
             return NO_SESSION_ID
         at = normal_time(record.get("timestamp"))
+        if session.parent_session_id is not None and at is not None and at < (session.started or ""):
+            return NOISE  # copied by a fork: it counts in the session that it came from
         status = _ENTRIES[kind](record, session, id_of(record.get("id")) or str(session.n_records), at)
         if status is KEPT:
             self.current = session
@@ -171,7 +173,7 @@ def _assistant(message: Record, session: PiSession, key: str, at: str | None) ->
         (REASONING, "reasoning"),
     ):
         row[slot] = count(usage.get(name))
-    add_cost(session, object_of(usage.get("cost")).get("total"))
+    add_cost(session, object_of(usage.get("cost")).get("total"), row)
     if reason == "error":
         row[ERROR] = "api_error"
         if not text:
@@ -271,4 +273,4 @@ def _recognise(record: Record) -> bool:
     return record.get("type") == "message" and type(role) is str and "sessionId" not in record and "timestamp" in record
 
 
-READER = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=PiParser)
+READER = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=PiParser)

@@ -70,7 +70,7 @@ def _is_lmsys(record: Record) -> bool:
     return type(record.get("conversation")) is list and "conversation_id" in record
 
 
-_WILDCHAT = row_reader(WILDCHAT, _is_wildchat, WildChatParser)  # fmt: skip
+_WILDCHAT = replace(row_reader(WILDCHAT, _is_wildchat, WildChatParser), version="2")
 READERS = (
     *json_readers(_WILDCHAT),
     *json_readers(replace(_WILDCHAT, name=LMSYS, recognise=_is_lmsys, parser=LmsysParser)),

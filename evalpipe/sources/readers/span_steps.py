@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from evalpipe.sources.readers.ratings import rating_row
 from evalpipe.sources.readers.span_calls import Calls
+from evalpipe.sources.readers.span_sessions import OF_USER
 from evalpipe.sources.readers.span_tree import Tree
 from evalpipe.sources.readers.thread import Thread, after_answer
 from evalpipe.sources.session import (
@@ -56,7 +57,8 @@ def build(session: Session, spans: list[Span]) -> None:
         spans: All spans of the session, in the order of the log.
     """
     session_id = session.session_id.partition(":")[2]
-    builder = _Builder(session, is_whole=any(span.session_id == session_id for span in spans))
+    named = session_id.partition(OF_USER)[0]
+    builder = _Builder(session, is_whole=any(span.session_id in (session_id, named) for span in spans))
     by_trace: dict[str, list[Span]] = {}
     for span in spans:
         by_trace.setdefault(span.trace_id, []).append(span)
@@ -216,7 +218,11 @@ def _describe(session: Session, trees: list[Tree]) -> None:
     session.tools = sorted(offered) or None
     calls = [tree.outer_call(s) for tree in trees for s in tree.spans if s.kind == "llm" and not tree.is_inner_call(s)]
     costs = [call.cost_usd for call in calls if call.cost_usd is not None]
-    if not costs:
+    if any(not call.cost_usd and call.tokens and any(call.tokens) for call in calls):
+        # A sum without the calls that lack one is too low: then what the root of each trace says, if all do.
+        costs = [cost for tree in trees if tree.root is not None and (cost := tree.root.cost_usd)]
+        costs = costs if len(costs) == len(trees) and _are_apart(trees) else []
+    elif not costs:
         costs = [tree.root.cost_usd for tree in trees if tree.root is not None and tree.root.cost_usd is not None]
     session.cost_usd = sum(costs) if costs else None
     last = trees[-1].root if trees else None
@@ -226,6 +232,11 @@ def _describe(session: Session, trees: list[Tree]) -> None:
         if span.reward is not None or span.is_success is not None:
             session.reward, session.is_success = span.reward, span.is_success
         _declared(session, span)
+
+
+def _are_apart(trees: list[Tree]) -> bool:
+    """Whether the roots of the traces are no model calls themselves, so that their costs are sums."""
+    return all(tree.root is not None and tree.root.kind != "llm" for tree in trees)
 
 
 def _declared(session: Session, span: Span) -> None:

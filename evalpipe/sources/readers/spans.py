@@ -4,7 +4,8 @@ Belongs here: :class:`Span`, and the parser that collects the spans of a file, f
 each, and hands whole sessions on. Does not belong here: any format (each has a module of its own),
 or the way from spans to steps (``span_steps.py``).
 
-A session is a conversation where the trace names one, else the trace. The id of a span's highest
+A session is a conversation where the trace names one, else the trace; under a short id, such as a
+number, that of each user is another session. The id of a span's highest
 ancestor counts, so that sub-agents with ids of their own stay in the session that started them.
 """
 
@@ -20,6 +21,7 @@ from evalpipe.sources.readers.base import FileContext, Record
 from evalpipe.sources.readers.chat import Message
 from evalpipe.sources.readers.gathering import GatheringParser
 from evalpipe.sources.readers.ratings import Rating
+from evalpipe.sources.readers.span_sessions import Users, sessions_of
 from evalpipe.sources.readers.span_steps import build
 from evalpipe.sources.readers.span_text import from_text, marks, to_text
 from evalpipe.sources.session import Session, TraceText
@@ -115,6 +117,7 @@ class SpanParser(GatheringParser):
         self._pool: dict[Message, Message] = {}
         #: Spans, and what else a format gathers, by trace. Those of a session are gathered with the trace's place.
         self._by_trace = Spool(context.spool)
+        self._users = Users()
         #: Stands behind the ids of all sessions, where a file is a part of them.
         self._part = ""
 
@@ -197,13 +200,14 @@ class SpanParser(GatheringParser):
 
     def _sort(self, trace_id: str, spans: dict[str, Span], used: bytearray) -> None:
         place = next(iter(spans.values())).place
-        for session_id, members in _sessions_of(trace_id, spans).items():
+        for session_id, members in sessions_of(trace_id, spans).items():
             if any(span.kind in _ACTS for span in members):
                 _mark(members, used)
-                self.gathered.put(session_id, (place, members))
+                self.gathered.put(self._users.key(session_id, trace_id, members), (place, members))
 
     def name_of(self, key: str) -> str:
         """The id of a session; a short one gets that of the trace, where the file holds a single one."""
+        key = self._users.name(key)
         return key if self._part in ("", key) or is_long_id(key) else f"{key}/{self._part}"
 
     def assemble(self, session: Session, items: list[tuple[int, list[Span]]]) -> None:
@@ -263,29 +267,6 @@ def _mark(spans: Iterable[Span], used: bytearray) -> None:
     for span in spans:
         for number in span.records:
             used[number] = 1
-
-
-def _sessions_of(trace_id: str, spans: dict[str, Span]) -> dict[str, list[Span]]:
-    """Spans of a trace by session: the id of the highest ancestor that has one, else the trace's only one."""
-    found: dict[str, str | None] = {}
-    for span in spans.values():
-        path = [span]
-        seen = {span.span_id}
-        while path[-1].span_id not in found and (above := spans.get(path[-1].parent_id or "")) is not None:
-            if above.span_id in seen:
-                break
-            seen.add(above.span_id)
-            path.append(above)
-        inherited = found.get(path[-1].span_id)
-        for member in reversed(path):
-            inherited = inherited or member.session_id
-            found[member.span_id] = inherited
-    named = {session_id for session_id in found.values() if session_id}
-    rest = next(iter(named)) if len(named) == 1 else trace_id
-    sessions: dict[str, list[Span]] = {}
-    for span in spans.values():
-        sessions.setdefault(found[span.span_id] or rest, []).append(span)
-    return sessions
 
 
 def first(values: Iterable[Any]) -> Any:

@@ -62,15 +62,30 @@ def cost_of(value: object) -> float | None:
     return number if number is not None and number >= 0 else None
 
 
-def add_cost(session: Session, value: object) -> None:
-    """Add the cost of one response to the session's."""
+def add_cost(session: Session, value: object, row: Row) -> None:
+    """Add the cost of one response to the session's.
+
+    Args:
+        session: The session.
+        value: The cost as logged.
+        row: The step of the response, with its tokens.
+    """
     cost = cost_of(value)
-    if cost is not None:
+    if lacks_cost(row, cost):
+        session.lacks_cost = True
+    elif cost is not None:
         session.cost_usd = cost + (session.cost_usd or 0.0)
 
 
+def lacks_cost(row: Row, cost: float | None) -> bool:
+    """Whether a response used tokens for which the log has no cost; a sum of the others is too low."""
+    return not cost and bool(row[INPUT] or row[OUTPUT_TOKENS])
+
+
 def forget_zero_cost(session: Session) -> None:
-    """Make a cost of zero beside used tokens unknown: the log had no price, for instance under a subscription."""
+    """Make a cost unknown that some response lacks, or that is zero beside tokens: the log had no price for them."""
+    if session.lacks_cost:
+        session.cost_usd = None
     if session.cost_usd == 0 and (session.stated_tokens or any(row[OUTPUT_TOKENS] for row in session.rows)):
         session.cost_usd = None
 

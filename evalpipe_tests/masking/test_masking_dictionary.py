@@ -1,0 +1,57 @@
+"""The session dictionary: who was named once is hidden in every spelling, however many were named."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from evalpipe.masking import dictionary, texts
+from evalpipe_tests.masking.support import PLAN
+
+
+def _terms(*said: str) -> dictionary.Terms:
+    terms: dictionary.Terms = {}
+    for text in said:
+        texts.learn(PLAN, text, terms)
+    return terms
+
+
+def test_a_hundred_people_do_not_keep_another_from_being_learnt() -> None:
+    many = " ".join(f"p{n}.person@example.org" for n in range(100))
+    terms = _terms(many, "my name is Zebulon Quackenbush")
+    assert len(terms) > 100
+    masked = texts.mask(PLAN, "tell Zebulon Quackenbush and p77.person, not p777.person", terms).text
+    assert "Quackenbush" not in masked
+    assert "p77.person" not in masked
+    assert "p777.person" in masked
+    assert "Quackenbush" not in texts.mask(PLAN, r"{\"x\":\"a\nZebulon Quackenbush\"}", terms).text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "tell Lena  Hofmann", "tell Lena\nHofmann", "tell Lena\u00a0Hofmann", r"tell Lena\u0020Hofmann",
+        r"tell Lena\nHofmann", "tell Hofmann, Lena", "tell LENA HOFMANN",
+    ],
+)  # fmt: skip
+def test_a_name_comes_again_with_other_blanks_or_turned_round(said: str) -> None:
+    terms = _terms("my name is Lena Hofmann")
+    masked = texts.mask(PLAN, said, terms).text
+    assert "ofmann" not in masked.lower(), masked
+    assert masked.startswith("tell <PERSON:")
+    token = texts.mask(PLAN, "tell Lena Hofmann", terms).text
+    assert masked == token, "one person, one token"
+
+
+@pytest.mark.parametrize("change", [str.upper, lambda name: unicodedata.normalize("NFD", name)])
+def test_a_name_with_other_letters_comes_again_in_capitals_or_decomposed(change: object) -> None:
+    terms = _terms("my name is Jörg Müller")
+    again = change("Jörg Müller")  # type: ignore[operator]
+    assert again not in texts.mask(PLAN, f"tell {again}", terms).text
+
+
+def test_part_of_a_name_and_a_longer_word_stay() -> None:
+    terms = _terms("my name is Lena Hofmann")
+    for text in ("tell Lena", "Lena Hofmannsthal", "Lena, Hofmann is a city"):
+        assert texts.mask(PLAN, text, terms).text == text
