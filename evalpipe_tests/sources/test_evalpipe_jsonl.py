@@ -312,3 +312,8 @@ def test_open_calls_of_other_sessions_cost_nothing(tmp_path: Path) -> None:
     read = Read(write(tmp_path, *[{**SESSION, "session_id": f"s{n}"} for n in range(40)], *lines, result))
     assert read.codes == []
     assert read.steps.filter(error="no_result").height == 39
+
+
+@pytest.mark.parametrize("consent", [" Withdrawn", "WITHDRAWN"])
+def test_a_withdrawal_in_other_letters_is_one(tmp_path: Path, consent: str) -> None:
+    assert Read(write(tmp_path, {**SESSION, "consent": consent})).session["consent"] == "withdrawn"

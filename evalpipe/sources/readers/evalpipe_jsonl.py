@@ -149,7 +149,8 @@ def _consent(value: object, session: Session) -> str:
     if value is None or session.consent == CONSENT_WITHDRAWN:
         return KEPT
     is_read = type(value) is str
-    session.consent = value if is_read else CONSENT_WITHDRAWN  # type: ignore[assignment]
+    is_withdrawn = not is_read or str(value).strip().lower() == CONSENT_WITHDRAWN
+    session.consent = CONSENT_WITHDRAWN if is_withdrawn else str(value)
     return KEPT if is_read else BAD_FIELD
 
 
@@ -279,7 +280,7 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="7",
+    version="8",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,
