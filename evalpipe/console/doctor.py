@@ -5,7 +5,9 @@ Belongs here: looking and showing. Does not belong here: making anything.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections import Counter
 from datetime import date
 
@@ -26,7 +28,13 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
     Args:
         settings: Settings of the home.
         as_json: Print JSON for a script.
+
+    Raises:
+        NotADirectoryError: Something else lies where the lake should.
     """
+    if settings.lake.exists() and not settings.lake.is_dir():
+        # Looking makes no folder, which is where a run would stumble over it.
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(settings.lake))
     with open_context(settings, looking=True) as context:
         plan = context.plan()
         red = rejections.rejected(context.lake)
