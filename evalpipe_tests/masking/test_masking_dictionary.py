@@ -55,3 +55,9 @@ def test_part_of_a_name_and_a_longer_word_stay() -> None:
     terms = _terms("my name is Lena Hofmann")
     for text in ("tell Lena", "Lena Hofmannsthal", "Lena, Hofmann is a city"):
         assert texts.mask(PLAN, text, terms).text == text
+
+
+@pytest.mark.parametrize("word", ["global", "remote", "reviewer", "staging"])
+def test_the_local_part_of_a_mailbox_that_is_a_word_teaches_nothing(word: str) -> None:
+    said = f"the {word} settings, GIT_CONFIG_{word.upper()}"
+    assert texts.mask(PLAN, said, _terms(f"mail {word}@mail.example")).text == said

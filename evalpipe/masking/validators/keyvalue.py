@@ -224,7 +224,10 @@ def _value_of(v: bytes, end: int) -> tuple[str, int, int, bool] | None:
         return _xml(v, end, key)
     if quotes:
         stop = _closing(v, start, quotes[:1])
-        return None if stop is None else (key, start, stop, True)
+        # What Markdown sets as code and ends like a call is one.
+        if stop is None or (quotes[:1] == b"`" and v[start:stop].endswith(b"()")):
+            return None
+        return key, start, stop, True
     bare = _BARE.match(v, start)
     if bare is None:
         return None
