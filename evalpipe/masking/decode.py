@@ -26,7 +26,9 @@ _HIDDEN = re.compile(
     rb"|(?P<digit>(?<=\xd9)[\xa0-\xa9]|(?<=\xdb)[\xb0-\xb9]|(?<=\xe0)(?:\xa5[\xa6-\xaf]|\xb9[\x90-\x99])"
     rb"|(?<=\xf0)\x9d\x9f[\x8e-\xbf])"
     rb"|(?<=\\)\\{0,3}(?:u\{(?P<brace>[0-9a-fA-F]{1,6})\}|U000(?P<long>[0-9a-fA-F]{5})|(?P<octal>100|056))"
-    rb"|(?<==)(?P<printable>40|2[eE])(?=[A-Za-z0-9])|(?P<at>(?<=\xef)\xb9\xab)|(?P<dot>(?<=[A-Za-z0-9]\xe3)\x80\x82(?=[A-Za-z])))"
+    # Where a domain follows: any key may begin with 40 or 2e behind its equals sign.
+    rb"|(?<==)(?P<printable>40(?=[A-Za-z][A-Za-z0-9\-]{0,62}(?:\.|=2[eE])[A-Za-z])|2E(?=[A-Za-z]{2,24}(?![A-Za-z0-9\-\\&%])))"
+    rb"|(?P<at>(?<=\xef)\xb9\xab)|(?P<dot>(?<=[A-Za-z0-9]\xe3)\x80\x82(?=[A-Za-z])))"
 )
 #: What a view still hides is looked for once more only where it shows one of these.
 _DEEPER = re.compile(rb"[%&][2-7#a-z][0-9A-Za-z#]|\\[uxU][0-9a-fA-F{]|\x1b\[")

@@ -8,7 +8,7 @@ import pytest
 
 from evalpipe.contracts.model import Kind
 from evalpipe.contracts.tables import raw
-from evalpipe.masking import canary_rows, plant_canaries
+from evalpipe.masking import canary_rows, plant_canaries, texts
 from evalpipe.masking.canary_grid import ENCODINGS, PERIOD_DAYS, cells, entries, hide, in_base64, turn
 from evalpipe.masking.rules import default_dir, load_ruleset
 from evalpipe.masking.templates import expand
@@ -107,3 +107,15 @@ def test_no_value_spells_a_filler() -> None:
     for offset in range(30):
         for value in plant_canaries(PLAN, DAY + timedelta(days=offset)).values:
             assert "xxx" not in value.value.lower()
+
+
+@pytest.mark.parametrize("first", ["40bdbc4e", "2e6f0c81", "2eabcdef"])
+@pytest.mark.parametrize("dash", ["\\u002d", "&#x2d;", "-\u00ad"])
+def test_a_key_that_begins_like_a_quoted_sign_is_hidden_behind_another_escape(first: str, dash: str) -> None:
+    said = f"https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={first}{dash}b844-030c-f8e9-df3ce47276dd"
+    assert texts.mask(PLAN, said).text.endswith("send?key=<SECRET:signature>")
+
+
+def test_an_address_in_quoted_printable_is_hidden() -> None:
+    for said in ("To: lena.hofmann=40gmail.com now", "To: lena.hofmann=40gmail=2Ecom now"):
+        assert "hofmann" not in texts.mask(PLAN, said).text
