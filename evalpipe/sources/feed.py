@@ -211,6 +211,11 @@ def _feed_text(
 
     for block in line_blocks(stream, limit, ledger.hasher):
         if isinstance(block, TooLarge):
+            # What follows a line that is left out does not continue what stood before it.
+            if held:
+                close()
+                held.clear()
+                n_held = 0
             _too_large(block, ledger)
             yield stream.n_read, block.number + 1
             continue

@@ -286,6 +286,19 @@ def test_text_is_cut_where_the_reader_says(tmp_path: Path, monkeypatch: pytest.M
     ]
 
 
+def test_a_line_that_is_left_out_ends_the_record_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begins(line: bytes) -> bool:
+        return line.startswith(b"== ")
+
+    reader = Reader("text_notes", "1", "text", lambda _: False, NoteParser, begins, cut=begins)
+    monkeypatch.setattr(registry, "READERS", (*registry.READERS, reader))
+    (tmp_path / "x.md").write_bytes(b"== \xff\n" + b"x" * 400 + b"\nrest\n")
+    read = Read(tmp_path, max_record_bytes=300)
+    found = read.quarantine.sort("byte_offset").select("code", "byte_offset", "line", "n_bytes").rows()
+    assert found == [("BAD_ENCODING", 0, 1, 4), ("RECORD_TOO_LARGE", 5, 2, 400)]
+    assert read.steps["text"].to_list() == ["rest"]
+
+
 def package(folder: Path, target: str, code: str) -> None:
     """An installed package with one entry point, as a test of what other people write."""
     (folder / "notes_for_evalpipe.py").write_text(code)
