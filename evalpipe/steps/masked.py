@@ -164,7 +164,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
 
 
 def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
-    gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
+    gone = tuple(withdrawn_later(context, made.key.day))
     vectors = tuple(context.lake.paths("masked.vectors", [made]))
     return [
         _Task(
