@@ -28,6 +28,7 @@ from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
 from evalpipe.steps.tighten import tighten
 from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.day_input import DayInput
+from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.plan import SIGNALS_READ
 
@@ -281,9 +282,11 @@ def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
     """Signals of sessions that came without text. With its consent, a session loses them."""
     # Few parts of a raw slice hold any, so they are not paired with those of sessions.
     is_mine = pl.col("session_id").is_in(sessions["session_id"].implode())
-    rows = pl.concat([empty(TABLES["raw.vectors"]), *(pl.read_parquet(path).filter(is_mine) for path in task.vectors)])
+    layer = "masked" if task.is_rescan else "raw"
+    vectors = [read_part(f"{layer}.vectors", path).filter(is_mine) for path in task.vectors]
+    rows = pl.concat([empty(TABLES["raw.vectors"]), *vectors])
     is_gone = pl.col("consent") == CONSENT_WITHDRAWN
-    came = pl.read_parquet(task.sessions, columns=["session_id", "consent"]) if task.sessions else sessions
+    came = read_part(f"{layer}.sessions", task.sessions, ["session_id", "consent"]) if task.sessions else sessions
     # What had no consent beside the agent was extracted from no text.
     gone = sessions.filter(is_gone & ~pl.col("session_id").is_in(came.filter(is_gone)["session_id"].implode()))
     is_kept = ~pl.col("session_id").is_in(gone["session_id"].implode())
@@ -295,7 +298,7 @@ def _read(task: _Task, name: str) -> pl.DataFrame:
     if path is None:
         return empty(TABLES[f"raw.{name}"])
     if not task.is_rescan:
-        return pl.read_parquet(path)
+        return read_part(f"raw.{name}", path)
     rows = rescan.as_raw(name, path)
     return rows if task.limits is None else task.limits.of(name, rows)
 
