@@ -62,6 +62,10 @@ class _Out:
     leak: dict[str, Any]
 
 
+#: Staged parts, what was hidden in them, and what the leak check found.
+_Checked = tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]
+
+
 def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, DayInput]) -> StepResult:
     """Make the stale masked slices of some days.
 
@@ -206,14 +210,14 @@ def _kernel(task: _Task) -> _Out:
     """Mask one task's rows together with canaries, and check all of it before anything is committed."""
     canaries = masking.plant_canaries(task.plan, task.day)
     with masking.overheard() as heard:
-        staged, redactions, report = _masked(task, canaries)
-    leak = leak_stats.of_report(report, task.plan, is_rescan=task.is_rescan)
+        (staged, redactions, report), contained = _masked(task, canaries)
+    leak = leak_stats.of_report(report, task.plan, contained, is_rescan=task.is_rescan)
     # Whatever else leaves this process is searched like the tables.
     words = {"log messages": "\n".join(heard), "statistics": json.dumps(leak)}
     return _Out(staged, redactions, leak_stats.with_findings(leak, masking.check_words(canaries, words)))
 
 
-def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]:
+def _masked(task: _Task, canaries: masking.Canaries) -> tuple[_Checked, masking.Contained | None]:
     plan = task.plan
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
@@ -222,13 +226,11 @@ def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, 
         # One line on which rules and detector disagree costs its field, not the day.
         for part in out[0]:
             part.path.unlink()
-        out = _checked(task, canaries, contained)
-    return out
+        return _checked(task, canaries, contained.part), contained
+    return out, None
 
 
-def _checked(
-    task: _Task, canaries: masking.Canaries, masked: masking.MaskedPart
-) -> tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]:
+def _checked(task: _Task, canaries: masking.Canaries, masked: masking.MaskedPart) -> _Checked:
     """Stage a masked part and look for what may have been left in it."""
     plan = task.plan
     files = masking.mask_files(_with(task, "files", canaries.files), plan)
