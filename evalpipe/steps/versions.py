@@ -23,7 +23,7 @@ LOGIC: dict[str, str] = {
     "masked": "2",
     "signals": "7",
     "outcomes": "8",
-    "analysis": "16",
+    "analysis": "17",
     "scorecard": "1",
 }
 
