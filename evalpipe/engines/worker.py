@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from evalpipe.engines import wire
+from evalpipe.engines import collector, wire
 
 
 def main(descriptor: int) -> None:
@@ -37,12 +37,13 @@ def main(descriptor: int) -> None:
         with suppress(OSError):  # the parent is gone, and the loop below ends the process
             pipe.send_bytes(wire.pack_outcome(outcome))
 
-    while True:
-        try:
-            message = pipe.recv_bytes()
-        except (EOFError, OSError):
-            os._exit(0)  # at once: a kernel may be at work, and its result is wanted by nobody
-        executor.submit(_run, message).add_done_callback(answer)
+    with collector.rarely():
+        while True:
+            try:
+                message = pipe.recv_bytes()
+            except (EOFError, OSError):
+                os._exit(0)  # at once: a kernel may be at work, and its result is wanted by nobody
+            executor.submit(_run, message).add_done_callback(answer)
 
 
 def _run(message: bytes) -> Any:

@@ -194,6 +194,6 @@ def _off_escape(raw: bytes, span: Span) -> Span:
     return span._replace(start=min(span.end, span.start + (5 if raw[span.start : span.start + 1] == b"u" else 1)))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _letters(key: MaskingKey, tenant: str, entity: str, canonical: str) -> str:
     return key.letters(tenant, entity, canonical)

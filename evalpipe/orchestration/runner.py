@@ -18,6 +18,7 @@ import dagster as dg
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.definitions import build_defs, home_config
+from evalpipe.engines import collector
 from evalpipe.orchestration.assets.publication import REFUSED
 from evalpipe.orchestration.carry import carried, keep_sources
 from evalpipe.orchestration.history import open_instance
@@ -179,7 +180,7 @@ def open_runner(settings: Settings, *, verbosity: str = "CRITICAL") -> Iterator[
     settings = open_home(settings)
     folder = prepare_dagster_home(settings)
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    with _open_instance(folder) as instance:
+    with collector.rarely(), _open_instance(folder) as instance:
         yield Runner(settings, instance, verbosity=verbosity)
 
 

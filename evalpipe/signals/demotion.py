@@ -30,6 +30,11 @@ STEPS_READ = ("session_id", "seq", "turn", "kind", "origin", "parent_id")
 END_UNKNOWN, COURSE_UNKNOWN = "is_end_unknown", "is_course_unknown"
 
 
+def names(demoted: Demoted) -> str:
+    """Signals with their languages as one text, such as ``correction@pt,praise@pt``."""
+    return ",".join(f"{signal}@{lang}" for signal, lang in sorted(demoted))
+
+
 def counted(rows: pl.DataFrame, demoted: Demoted) -> pl.DataFrame:
     """Rows of signals.hard or signals.semantic that are not demoted.
 

@@ -28,7 +28,7 @@ from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.masking.tombstones import Tombstones
 from evalpipe.settings import Settings, open_home
-from evalpipe.steps import epochs, ledger, rescan, reviews, seal
+from evalpipe.steps import epochs, ledger, rescan, seal
 from evalpipe.steps.tiers import TierPlan, require_known
 from evalpipe.steps.verdicts import rules_digest
 from evalpipe.steps.versions import code_versions, mask_plan
@@ -132,12 +132,16 @@ class Context:
         if step == "outcomes":
             told = {} if self.assignments.is_empty() else {"assignments": self._assignment_receipts(day)}
             gone = self.demoted_on(day)
-            return {**told, "demoted": reviews.names(gone)} if gone else told
+            return {**told, "demoted": signals.demotion.names(gone)} if gone else told
         return {}
 
     @cached_property
     def demoted(self) -> frozenset[tuple[str, str]]:
         """Signals that reviews have taken out of outcomes, as (signal, language)."""
+        # Here and not above: every worker imports this module with its kernel, and the SciPy of reviews costs each
+        # of them half a second and fifty megabytes.
+        from evalpipe.steps import reviews
+
         return reviews.demoted(self.lake, past_damage=self.is_looking)
 
     def demoted_on(self, day: date) -> frozenset[tuple[str, str]]:

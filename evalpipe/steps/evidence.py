@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.steps import reviews
+from evalpipe.signals.demotion import names
 from evalpipe.steps.context import Context
 from evalpipe.steps.signals import DEMOTED
 from evalpipe.store.manifest import Manifest
@@ -28,7 +28,7 @@ def overtaken(context: Context, outcomes: Sequence[Manifest]) -> list[date]:
         context: The open home.
         outcomes: Outcome slices.
     """
-    return [m.key.day for m in outcomes if m.inputs.get(DEMOTED, "") != reviews.names(context.demoted_on(m.key.day))]
+    return [m.key.day for m in outcomes if m.inputs.get(DEMOTED, "") != names(context.demoted_on(m.key.day))]
 
 
 def require_one_evidence(context: Context, outcomes: Sequence[Manifest], where: str) -> None:

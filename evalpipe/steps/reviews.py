@@ -129,11 +129,6 @@ def demoted(lake: Lake, *, past_damage: bool = False) -> frozenset[tuple[str, st
     return review.demoted(opinions, limits, signals.detector_version)
 
 
-def names(pairs: Iterable[tuple[str, str]]) -> str:
-    """Signals with their languages as one text, such as ``correction@pt,praise@pt``."""
-    return ",".join(f"{signal}@{lang}" for signal, lang in sorted(pairs))
-
-
 def add(context: Context, paths: Sequence[Path], reviewer: str) -> Imported:
     """Append the labels of reviewed files, all of them or none.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -18,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.engines import LocalEngine
+from evalpipe.engines import LocalEngine, collector
 from evalpipe.engines.wire import KernelError
 from evalpipe_tests.engines import kernels
 
@@ -180,7 +181,7 @@ PARENT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-from evalpipe.engines import LocalEngine
+from evalpipe.engines import LocalEngine, collector
 from evalpipe_tests.engines import kernels
 list(LocalEngine(2).map(kernels.mark_started, [sys.argv[1]] * 4))
 """
@@ -202,7 +203,7 @@ CAREFUL_PARENT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-from evalpipe.engines import LocalEngine
+from evalpipe.engines import LocalEngine, collector
 from evalpipe_tests.engines import kernels
 try:
     with LocalEngine(2) as engine:
@@ -224,7 +225,7 @@ def test_ctrl_c_is_for_the_parent_to_answer(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-from evalpipe.engines import LocalEngine
+from evalpipe.engines import LocalEngine, collector
 from evalpipe_tests.engines import kernels
 with LocalEngine(2) as engine:
     print(sum(engine.map(kernels.say, [1, 2])))
@@ -254,3 +255,29 @@ SHARED = LocalEngine(2)
 def _close_shared() -> Iterator[None]:
     yield
     SHARED.close()
+
+
+def test_a_worker_loads_nothing_that_no_kernel_asks_for() -> None:
+    heavy = ("scipy.stats", "scipy.optimize", "dagster", "great_expectations", "pandas", "sqlglot", "duckdb")
+    code = (
+        "import sys\n"
+        "import evalpipe.steps.land, evalpipe.steps.raw, evalpipe.steps.masked, evalpipe.steps.signals\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_workers_give_memory_back_at_once_unless_the_allocator_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("_RJEM_MALLOC_CONF", raising=False)
+    assert LocalEngine(2)._environment()["_RJEM_MALLOC_CONF"].startswith("dirty_decay_ms:0")
+    monkeypatch.setenv("_RJEM_MALLOC_CONF", "narenas:1")
+    assert LocalEngine(2)._environment()["_RJEM_MALLOC_CONF"] == "narenas:1"
+
+
+def test_the_collector_is_as_before_once_a_run_is_over() -> None:
+    before = gc.get_threshold()
+    with collector.rarely():
+        assert gc.get_threshold()[0] > before[0]
+        assert gc.get_freeze_count() > 0
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)

@@ -64,6 +64,7 @@ def publication_asset(models: Sequence[SqlModel]) -> dg.AssetsDefinition:
     )
     def build(home: HomeResource, warehouse: WarehouseResource) -> Iterator[Any]:
         with home.open() as context:
+            context.engine.close()  # nothing from here on asks for workers, and each holds a hundred megabytes
             before = committed(context)
             result = publish(context, connect=warehouse.connect)
             with warehouse.get_connection() as connection:

@@ -1,0 +1,27 @@
+"""The cycle collector of a process that evalpipe runs: how often it looks.
+
+Belongs here: its thresholds. Does not belong here: pausing it around one loop (``sources/parse``).
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Allocations between two looks. Python's own 700 are for programs of a few objects; a night holds Dagster, Great
+#: Expectations and thousands of compiled rules, walks them all at each full look, and finds next to nothing.
+_YOUNG, _MIDDLE, _OLD = 50_000, 20, 50
+
+
+@contextmanager
+def rarely() -> Iterator[None]:
+    """Let the collector look less often, and leave what is loaded already out of its walks."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
