@@ -29,7 +29,7 @@ from evalpipe.console import (
 from evalpipe.console import board as board_verb
 from evalpipe.console import edge as edge_verb
 from evalpipe.console import validate as validate_verb
-from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
+from evalpipe.console.entry import handled, known_error, running, version_in
 from evalpipe.console.options import (
     BASELINE,
     CANDIDATE,
@@ -144,6 +144,7 @@ def report(
 
     A shift keeps the sign of its metric: +5 pp of complaints is worse. The gate turns signs so that + is better.
     """
+    from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import outdated, versions_of
     from evalpipe.steps.context import open_context
     from evalpipe.steps.report import make_report
@@ -157,7 +158,7 @@ def report(
         window = arguments.window(window) if window else None
         with open_context(settings) as context:
             if candidate and baseline:
-                known = versions_of(context, analysis_of(context, window))
+                known = versions_of(context, require_latest(context, window))
                 candidate, baseline = version_in(candidate, known), version_in(baseline, known)
             made = make_report(context, candidate=candidate, baseline=baseline, window=window)
             reason = outdated(context, made.manifest)
@@ -186,6 +187,7 @@ def gate(
     Differences are turned so that + is better for every metric; the report leaves each metric its own sign.
     """
     from evalpipe.console import summary
+    from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
     from evalpipe.steps.decisions import make_gates
@@ -193,7 +195,7 @@ def gate(
     with handled(as_json=as_json, debug=debug):
         settings = existing(home, criteria)
         with open_context(settings) as context:
-            manifest = analysis_of(context, arguments.window(window) if window else None)
+            manifest = require_latest(context, arguments.window(window) if window else None)
             known = versions_of(context, manifest)
             candidate, baseline = version_in(candidate, known), version_in(baseline, known)
             decided = make_gates(context, manifest, candidate, baseline)
@@ -212,6 +214,7 @@ def release(
     """Scorecard of one agent version."""
     from evalpipe.console import summary
     from evalpipe.orchestration.assets.analysis import is_partition_key
+    from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
     from evalpipe.steps.decisions import make_scorecard
@@ -219,7 +222,7 @@ def release(
     with handled(as_json=as_json, debug=debug):
         settings = existing(home, criteria)
         with open_context(settings) as context:
-            version = version_in(version, versions_of(context, analysis_of(context, None)))
+            version = version_in(version, versions_of(context, require_latest(context)))
             manifest = make_scorecard(context, version)
             card = context.lake.read("analysis.scorecard", [manifest])
         if is_partition_key(version):

@@ -11,17 +11,13 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from evalpipe.console import arguments, show
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.settings import Settings
-
-if TYPE_CHECKING:
-    from evalpipe.steps.context import Context
-    from evalpipe.store.manifest import Manifest
 
 #: As a shell reports a program that a signal ended.
 INTERRUPTED = 130
@@ -72,21 +68,6 @@ def running(settings: Settings, *, debug: bool) -> Iterator[Any]:
 
     with Bars() as bars, showing(bars), open_runner(settings, verbosity="DEBUG" if debug else "CRITICAL") as made:
         yield made
-
-
-def analysis_of(context: Context, window: str | None) -> Manifest:
-    """The newest analysis of a window.
-
-    Raises:
-        EvalpipeError: ``NO_RESULT``.
-    """
-    from evalpipe.steps.analysis import latest
-
-    manifest = latest(context, window)
-    if manifest is None:
-        what = "nothing is analysed under these criteria" + (f" for the window {window}" if window else "")
-        raise EvalpipeError("NO_RESULT", what, where=str(context.settings.home))
-    return manifest
 
 
 def version_in(text: str, known: list[str]) -> str:

@@ -12,8 +12,8 @@ import re
 import polars as pl
 
 from evalpipe import analysis
-from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.steps.analysis import latest, require_current, tables_of
+from evalpipe.steps.analysed import require_latest
+from evalpipe.steps.analysis import require_current, tables_of
 from evalpipe.steps.context import Context
 from evalpipe.store.lake import read_part, stage_part
 from evalpipe.store.manifest import Manifest, SliceKey, digest_of
@@ -54,9 +54,7 @@ def make_scorecard(context: Context, version: str) -> Manifest:
         EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label,
             ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
-    source = latest(context)
-    if source is None:
-        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
+    source = require_latest(context)
     require_current(context, source)
     card = analysis.scorecard(tables_of(context, source), version)
     key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
