@@ -207,25 +207,32 @@ def release(
     version: Annotated[str, typer.Argument(help=CANDIDATE.replace("that may ship", "to show"))],
     home: Home = None,
     criteria: Criteria = None,
+    window: Scored = None,
     slices: Annotated[bool, typer.Option("--slices", help="Show the slices of traffic too.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Scorecard of one agent version."""
+    """Scorecard of one agent version.
+
+    Kept with the home, except where --window asks for one analysis.
+    """
     from evalpipe.console import summary
     from evalpipe.orchestration.assets.analysis import is_partition_key
     from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import versions_of
     from evalpipe.steps.context import open_context
-    from evalpipe.steps.decisions import make_scorecard
+    from evalpipe.steps.decisions import make_scorecard, scorecard_of
 
     with handled(as_json=as_json, debug=debug):
         settings = existing(home, criteria)
         with open_context(settings) as context:
-            version = version_in(version, versions_of(context, require_latest(context)))
-            manifest = make_scorecard(context, version)
-            card = context.lake.read("analysis.scorecard", [manifest])
-        if is_partition_key(version):
+            manifest = require_latest(context, arguments.window(window) if window else None)
+            version = version_in(version, versions_of(context, manifest))
+            if window:
+                card = scorecard_of(context, manifest, version)
+            else:
+                card = context.lake.read("analysis.scorecard", [make_scorecard(context, version)])
+        if not window and is_partition_key(version):
             with running(settings, debug=debug) as runner:
                 runner.release(version).require()
         summary.scorecard(card, version, with_slices=slices, as_json=as_json)

@@ -64,7 +64,9 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "days_out_of_reach": [f"{start}..{end}" for start, end in contiguous(lost)],
             "erasure_pending": erase.is_pending(settings),
             "latest_analysis": str(latest.key) if latest else None,
-            "analysed_otherwise": [f"{item.title}: {item.n_as_of_days} as-of days up to {item.newest}" for item in others],
+            "analysed_otherwise": [
+                f"{item.title}: {item.n_as_of_days} as-of days up to {item.newest}" for item in others
+            ],
             "analyses_stale": [
                 f"{window} of {start}..{end}" for window, days in stale.items() for start, end in contiguous(days)
             ],
@@ -84,14 +86,16 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             name = state["criteria"]
             show.line(f"Nothing is made under {name}; evalpipe backfill A..B would make the days under it as well.")
             break
-        show.line(f"Stale days: run  evalpipe backfill {start}..{end}")
+        show.line(f"Stale days: run  evalpipe backfill {start}..{end}{settings.criteria_option}")
     if lost:
         show.line("Days out of reach: these criteria or this key would need text that has expired (docs/privacy.md).")
     if state["erasure_pending"]:
         show.line("An erasure was begun and not ended: any evalpipe run, backfill or erase goes on with it.")
     for window, days in stale.items():
         for start, end in contiguous(days):
-            show.line(f"Stale analyses: run  evalpipe backfill {start}..{end} --window {window}")
+            show.line(
+                f"Stale analyses: run  evalpipe backfill {start}..{end} --window {window}{settings.criteria_option}"
+            )
 
 
 def stale_analyses(context: Context) -> dict[str, list[date]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import found
 from evalpipe.steps.context import Context, open_context
-from evalpipe.steps.report import make_report
+from evalpipe.steps.report import render
 from evalpipe.store.warehouse import Warehouse
 
 _BY_FORMAT = """
@@ -92,6 +92,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
             "formats": formats,
             "quarantine": codes,
             "copies": copies,
+            "days_scored": [day.isoformat() for day in done.scored],
             "as_of": done.as_of.isoformat() if done.as_of else None,
             "window": done.window,
             "headline": answer,
@@ -114,7 +115,9 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
     _places(places)
     show.line()
     span = f", {days[0]} to {days[-1]}" if days else ""
-    show.line(f"Days made: {len(days)}{span}")
+    # A run scores one as-of day, and says which below; a range scores each of its days.
+    scored = f", days scored: {len(done.scored)}" if not sources else ""
+    show.line(f"Days made: {len(days)}{span}{scored}")
     for day, entry in red.items():
         show.line(f"Day {day} refused: {entry['code']}: {entry['what']}")
     if is_nothing:
@@ -186,18 +189,30 @@ _Answer = tuple[str, str | None, list[dict[str, Any]], str | None]
 def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> _Answer:
     if n_sessions == 0:
         return "No comparison: this home holds no session.", None, [], None
-    if done.as_of is None:
-        return "No comparison: no day is settled yet (outcomes look three days ahead).", None, [], None
     with open_context(settings) as context:
-        if analysis_step.latest(context) is None:
-            return "No comparison: no session can be scored yet.", None, [], None
-        made = make_report(context, window=done.window)
+        key = analysis_step.analysis_key(context, done.as_of, done.window) if done.as_of else None
+        manifest = context.lake.manifest(key) if key else None
+        if manifest is None:
+            settle = timedelta(days=context.criteria.estimand.settle_days)
+            return f"No comparison: {_unscored(done, settle)}", None, [], None
+        made = render(context, manifest)
     return (
         report_module.headline(made.report),
         str(made.html),
         report_module.groups(made.report),
         report_module.assignment(made.report),
     )
+
+
+def _unscored(done: Summary, settle: timedelta) -> str:
+    """Why there is nothing to score."""
+    if done.asked is None:
+        return "no day is settled yet (outcomes look three days ahead)."
+    if done.window == "all":
+        return "no session can be scored yet."
+    length, end = done.window.removesuffix("d"), done.asked - settle
+    later = f"Sessions of {done.asked} count from {done.asked + settle} on."
+    return f"days are up to date, with no settled session in the {length} days up to {end}. {later}"
 
 
 def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json: bool) -> int:

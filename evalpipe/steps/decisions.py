@@ -55,8 +55,7 @@ def make_scorecard(context: Context, version: str) -> Manifest:
             ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
     source = require_latest(context)
-    require_current(context, source)
-    card = analysis.scorecard(tables_of(context, source), version)
+    card = scorecard_of(context, source, version)
     key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
     code_version = context.versions.code["scorecard"]
     inputs = {"analysis": source.content}
@@ -66,6 +65,24 @@ def make_scorecard(context: Context, version: str) -> Manifest:
         return old
     staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
     return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})
+
+
+def scorecard_of(context: Context, manifest: Manifest, version: str) -> pl.DataFrame:
+    """The scorecard of one version from any analysis; nothing is committed.
+
+    Args:
+        context: The open home.
+        manifest: Analysis to read.
+        version: Label of the version.
+
+    Returns:
+        Rows of ``analysis.scorecard``.
+
+    Raises:
+        EvalpipeError: ``UNKNOWN_VERSION``, ``STALE_RESULT``.
+    """
+    require_current(context, manifest)
+    return analysis.scorecard(tables_of(context, manifest), version)
 
 
 def slug(version: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,10 @@ from evalpipe.cli import app
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.settings import load
 from evalpipe.steps.analysed import require_latest
-from evalpipe.steps.analysis import make_analysis
+from evalpipe.steps.analysis import make_analysis, require_current
 from evalpipe.steps.context import open_context
 from evalpipe.steps.land import land
-from evalpipe_tests.steps.world import AS_OF, make, session, write
+from evalpipe_tests.steps.world import AS_OF, DAY, make, session, write
 
 KEY = {"EVALPIPE_KEY": "5e" * 32}
 
@@ -75,3 +77,22 @@ def test_doctor_names_other_criteria_before_it_offers_work(home: Path, monkeypat
     assert "add --criteria" not in same
 
 
+def test_release_of_a_window_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALPIPE_KEY", KEY["EVALPIPE_KEY"])
+    options = ["--home", str(home), "--criteria", "demo", "--window", "all", "--json"]
+    result = CliRunner().invoke(app, ["release", "acme · m-1", *options])
+    assert result.exit_code == 0, result.output
+    assert {row["window_name"] for row in json.loads(result.output)} == {"all"}
+    assert not list((home / "lake").rglob("*scorecard*"))
+
+
+def test_commands_that_are_named_carry_the_criteria(home: Path) -> None:
+    settings = load(folder=home.parent, environ={}, home=home, criteria="demo", workers=1)
+    with open_context(settings, as_of=date(2030, 1, 1), environ=KEY) as context:
+        manifest = replace(require_latest(context), code_version="0")
+        with pytest.raises(EvalpipeError) as caught:
+            require_current(context, manifest)
+    end = DAY + timedelta(days=context.criteria.estimand.settle_days)
+    assert load(folder=home.parent, environ={}, home=home).criteria_option == ""
+    # Days after those have the same sessions in their window, or fewer.
+    assert caught.value.fix == f"Run: evalpipe backfill {AS_OF}..{max(AS_OF, end)} --window all --criteria demo"
