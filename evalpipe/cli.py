@@ -142,7 +142,7 @@ def report(
 
     Prints the path of the page, or the text itself.
 
-    A shift keeps the sign of its metric: +5 pp of complaints is worse. The gate turns signs so that + is better.
+    A shift keeps the sign of its metric, the gate's too: +5 pp of complaints is worse.
     """
     from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import outdated, versions_of
@@ -184,11 +184,12 @@ def gate(
 
     Exit 0 pass, 1 fail, 3 inconclusive.
 
-    Differences are turned so that + is better for every metric; the report leaves each metric its own sign.
+    The table keeps each metric's own sign and says which side is better; with --json, as in analysis.gates,
+    signs are turned so that + is better for every metric.
     """
-    from evalpipe.console import summary
+    from evalpipe.console import decided as shown
     from evalpipe.steps.analysed import require_latest
-    from evalpipe.steps.analysis import versions_of
+    from evalpipe.steps.analysis import sessions_of, versions_of
     from evalpipe.steps.context import open_context
     from evalpipe.steps.decisions import make_gates
 
@@ -199,7 +200,9 @@ def gate(
             known = versions_of(context, manifest)
             candidate, baseline = version_in(candidate, known), version_in(baseline, known)
             decided = make_gates(context, manifest, candidate, baseline)
-        raise typer.Exit(summary.after_gate(decided, candidate, baseline, as_json=as_json))
+            counts, needed = sessions_of(context, manifest), context.criteria.estimand.min_sessions_per_version
+        code = shown.after_gate(decided, candidate, baseline, as_json=as_json, counts=counts, needed=needed)
+        raise typer.Exit(code)
 
 
 @app.command()
@@ -216,7 +219,6 @@ def release(
 
     Kept with the home, except where --window asks for one analysis.
     """
-    from evalpipe.console import summary
     from evalpipe.orchestration.assets.analysis import is_partition_key
     from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import versions_of
@@ -235,7 +237,7 @@ def release(
         if not window and is_partition_key(version):
             with running(settings, debug=debug) as runner:
                 runner.release(version).require()
-        summary.scorecard(card, version, with_slices=slices, as_json=as_json)
+        shown.scorecard(card, version, with_slices=slices, as_json=as_json)
 
 
 @app.command()

@@ -22,6 +22,8 @@ from evalpipe.settings import Settings
 #: As a shell reports a program that a signal ended.
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+#: Versions that are listed where one is not found; a home may hold hundreds.
+_LISTED = 30
 
 
 @contextmanager
@@ -72,7 +74,16 @@ def running(settings: Settings, *, debug: bool) -> Iterator[Any]:
 
 def version_in(text: str, known: list[str]) -> str:
     """The label that a version was typed for, told where it is another text."""
-    found = arguments.version(text, known)
+    try:
+        found = arguments.version(text, known)
+    except EvalpipeError as error:
+        if error.code == "UNKNOWN_VERSION":
+            show.note("Versions of this analysis:")
+            for label in known[:_LISTED]:
+                show.note(f"  {label}")
+            if len(known) > _LISTED:
+                show.note(f"  and {len(known) - _LISTED} more: evalpipe sql 'from analysis.leaderboard'")
+        raise
     if found != text:
         show.note(f"'{text}' is read as '{found}'")
     return found

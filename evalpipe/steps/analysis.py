@@ -310,3 +310,10 @@ def versions_of(context: Context, manifest: Manifest) -> list[str]:
     """Labels of the versions that an analysis speaks of."""
     labels: list[str] = context.lake.read(_NUMBERS, [manifest], ["version"])["version"].unique().sort().to_list()
     return labels
+
+
+def sessions_of(context: Context, manifest: Manifest) -> dict[str, int]:
+    """Sessions by version behind the headline metric of an analysis, over all traffic."""
+    rows = context.lake.read(_NUMBERS, [manifest], ["version", "metric", "slice", "n_sessions"])
+    rows = rows.filter((pl.col("metric") == context.criteria.outcomes.headline) & (pl.col("slice") == "all"))
+    return {row["version"]: row["n_sessions"] or 0 for row in rows.iter_rows(named=True)}
