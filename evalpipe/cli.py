@@ -219,6 +219,7 @@ def release(
 
     Kept with the home, except where --window asks for one analysis.
     """
+    from evalpipe.console import decided as shown
     from evalpipe.orchestration.assets.analysis import is_partition_key
     from evalpipe.steps.analysed import require_latest
     from evalpipe.steps.analysis import versions_of
