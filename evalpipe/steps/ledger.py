@@ -15,7 +15,7 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import MaskPlan
-from evalpipe.signals.ledger import LEDGER, UNITS, VERSION_COLUMNS, empty_ledger, with_epochs
+from evalpipe.signals.ledger import LEDGER, UNIT_COLUMN, UNITS, VERSION_COLUMNS, empty_ledger, with_epochs
 from evalpipe.sources import reader_versions
 
 _ASSIGNMENT_COLUMNS = (
@@ -50,6 +50,28 @@ def load_assignments(path: str, plan: MaskPlan) -> pl.DataFrame:
         return empty_ledger()
     rows = [_assignment(row, f"{path}, row {n}", plan) for n, row in enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)]
     return with_epochs(pl.DataFrame(rows, schema=LEDGER, orient="row"))
+
+
+def unmatched(assignments: pl.DataFrame, sessions: pl.DataFrame) -> dict[str, int]:
+    """Rows of the assignment ledger that name a unit of which there is no session.
+
+    Such a row says nothing, and so its unit counts as one that nobody assigned: a misspelt id, a row that
+    lacks the tenant that the log names, or a unit that has not come yet.
+
+    Args:
+        assignments: Rows of ``evalpipe.signals.ledger.LEDGER``.
+        sessions: ``session_id`` and ``user_id`` of all masked sessions.
+
+    Returns:
+        Number of rows by unit, for units with any.
+    """
+    found = {}
+    for unit, column in UNIT_COLUMN.items():
+        rows = assignments.filter(pl.col("unit") == unit, pl.col("unit_id").is_not_null())
+        missing = rows.join(sessions, left_on="unit_id", right_on=column, how="anti").height
+        if missing:
+            found[unit] = missing
+    return found
 
 
 def load_consent(path: str) -> pl.DataFrame:
