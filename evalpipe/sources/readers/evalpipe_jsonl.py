@@ -111,9 +111,11 @@ class EvalpipeParser(Parser):
 
 
 def _session(record: Record, session: Session, _: OpenCalls) -> str:
-    """What is stated of the session, whatever it holds beside: a field that cannot be read is the fault of
-    its record (``BAD_FIELD``) and not of the others. A second header adds what the first left out, as
-    a part of a session adds to the parts before it (``sources/joining.py``)."""
+    """What is stated of the session, whatever it holds beside.
+
+    A field that cannot be read is the fault of its record (``BAD_FIELD``) and not of the others. A second header
+    adds what the first left out, as a part of a session adds to those before it (``sources/joining.py``).
+    """
     status = _consent(record.get("consent"), session)
     for name in _TEXT_FIELDS:
         value = record.get(name)
