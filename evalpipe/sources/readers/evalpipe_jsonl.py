@@ -131,13 +131,7 @@ def _session(record: Record, session: Session, _: OpenCalls) -> str:
         session.agent = agent if session.agent == UNKNOWN else session.agent
     elif agent is not None or session.agent == UNKNOWN:
         status = BAD_FIELD
-    if session.trial is None:
-        session.trial = small_count(record.get("trial"))
-    if session.parent_session_id is None and (parent := text_or_none(record.get("parent_session_id"))):
-        session.parent_session_id = f"{SOURCE}:{parent}"
-    tools = record.get("tools")
-    if type(tools) is list and session.tools is None:
-        session.tools = sorted({tool for tool in tools if type(tool) is str})
+    _facts(record, session)
     _assignment(record.get("assignment"), session)
     at = normal_time(started)
     if at is not None:
@@ -146,6 +140,16 @@ def _session(record: Record, session: Session, _: OpenCalls) -> str:
     elif started is not None:
         status = BAD_FIELD
     return status
+
+
+def _facts(record: Record, session: Session) -> None:
+    if session.trial is None:
+        session.trial = small_count(record.get("trial"))
+    if session.parent_session_id is None and (parent := text_or_none(record.get("parent_session_id"))):
+        session.parent_session_id = f"{SOURCE}:{parent}"
+    tools = record.get("tools")
+    if type(tools) is list and session.tools is None:
+        session.tools = sorted({tool for tool in tools if type(tool) is str})
 
 
 def _consent(value: object, session: Session) -> str:
