@@ -94,6 +94,21 @@ def later_columns(table: Table, found: Collection[str]) -> dict[str, pl.DataType
     return {c.name: schema[c.name] for c in table.columns if c.nullable and c.name not in found}
 
 
+def with_later_columns(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows that were written before their table had a column: null in it, behind the columns in front of it.
+
+    Args:
+        table: The contract of today.
+        rows: Rows, with columns of their own behind those of the contract where they have any.
+    """
+    later = later_columns(table, rows.columns)
+    if not later:
+        return rows
+    named = [name for name in table.names if name in later or name in rows.columns]
+    beside = [name for name in rows.columns if name not in table]
+    return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in later.items()).select(*named, *beside)
+
+
 def _broken(table: Table, column: str, what: str) -> EvalpipeError:
     return EvalpipeError("CONTRACT_BROKEN", what, where=f"{table.full_name}.{column}")
 

@@ -94,7 +94,8 @@ def concerning(ledger: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The rows, each once, sorted.
     """
-    place = people.unique().with_columns(pl.col("tenant").fill_null(""), canonical=_canonical(people.unique()))
+    place = people.unique()  # once: its order is another one each time
+    place = place.with_columns(pl.col("tenant").fill_null(""), canonical=_canonical(place))
     rows = ledger.unique().with_row_index("row")
     of_tenant = pl.col("of_tenant").is_null() | (pl.col("of_tenant") == pl.col("tenant"))
     named = rows.rename({"tenant": "of_tenant"}).with_columns(canonical=_canonical(rows))

@@ -1,15 +1,16 @@
 """Fields on which masking and the independent detector disagree: withheld and counted, so that a day is not lost.
 
-Belongs here: withholding single fields that the leak check found. Does not belong here: the check
-(``leak_check``), limits (``leak_limits.toml``). Anyone can write a line into a log that looks like a key to one of
-the two and like an example to the other. Canaries are never touched: a rule that broke leaves them in, and the
-slice stays red.
+Belongs here: withholding single fields that the leak check found, and what tells of them. Does not belong here: the
+check (``leak_check``), how many a day may lose (``leak_rates``, ``leak_limits.toml``). Anyone can write a line into a
+log that looks like a key to one of the two and like an example to the other. Canaries are never touched: a rule that
+broke leaves them in, and the slice stays red.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -18,7 +19,6 @@ from evalpipe.masking.canary_rows import CANARY_SOURCE
 from evalpipe.masking.decode import is_json, looks_like_json
 from evalpipe.masking.kernel import MaskedPart
 from evalpipe.masking.leak_check import MALFORMED, UNSTABLE, malformed_tokens
-from evalpipe.masking.leak_rates import contained_limit
 from evalpipe.masking.leak_search import Finding
 from evalpipe.masking.plan import MaskPlan
 from evalpipe.masking.policy import Counts
@@ -27,7 +27,22 @@ REASON = "leak"
 _TEXTS = ("text", "arguments", "output")
 
 
-def contain(part: MaskedPart, findings: Iterable[Finding], plan: MaskPlan) -> MaskedPart | None:
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """A part without its disputed fields.
+
+    Attributes:
+        part: The part, each such field replaced by its token and counted as ``WITHHELD``, subtype ``leak``.
+        n_fields: How many were withheld.
+        findings: For the record: what the leak check had found, which blocks no more.
+    """
+
+    part: MaskedPart
+    n_fields: int
+    findings: tuple[Finding, ...]
+
+
+def contain(part: MaskedPart, findings: Iterable[Finding], plan: MaskPlan) -> Contained | None:
     """Withhold the fields of a part that blocking findings are about.
 
     Args:
@@ -36,10 +51,10 @@ def contain(part: MaskedPart, findings: Iterable[Finding], plan: MaskPlan) -> Ma
         plan: What the part was masked with.
 
     Returns:
-        The part without these fields, each counted as ``WITHHELD``, subtype ``leak``; or ``None`` where that mends
-        nothing: findings elsewhere, in canaries, or in more fields than ``leak_limits.toml`` allows.
+        What is left; or ``None`` where that mends nothing: findings elsewhere, or in canaries.
     """
     wanted: dict[str, set[str]] = {}
+    told: list[Finding] = []
     for finding in findings:
         if not finding.is_high:
             continue
@@ -48,6 +63,7 @@ def contain(part: MaskedPart, findings: Iterable[Finding], plan: MaskPlan) -> Ma
         if table != "steps" or column not in _TEXTS or not is_of_text:
             return None
         wanted.setdefault(column, set()).add(finding.test)
+        told.append(Finding(finding.field, f"withheld: {finding.test}", finding.n, is_high=False))
     owners = part.steps.select("session_id").join(
         part.sessions.select("session_id", "source"), on="session_id", how="left", maintain_order="left"
     )["source"]
@@ -64,10 +80,10 @@ def contain(part: MaskedPart, findings: Iterable[Finding], plan: MaskPlan) -> Ma
             counts.add(owners[row] or "", f"steps.{column}", hits)
             n += 1
         steps = steps.with_columns(pl.Series(column, values, dtype=pl.String))
-    n_values = sum(steps.height - steps[name].null_count() for name in _TEXTS)
-    if not 0 < n <= contained_limit(n_values):
+    if not n:
         return None
-    return MaskedPart(part.sessions, steps, pl.concat([part.redactions, counts.frame(plan)]))
+    masked = MaskedPart(part.sessions, steps, pl.concat([part.redactions, counts.frame(plan)]))
+    return Contained(masked, n, tuple(told))
 
 
 def _rows(series: pl.Series, tests: set[str], plan: MaskPlan) -> list[int]:

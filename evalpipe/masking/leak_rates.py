@@ -108,10 +108,17 @@ def _withheld(now: Rates, limit: dict[str, Any]) -> list[Finding]:
     return [Finding("steps", "too much text is withheld", now.n_withheld, limit["severity"] == "high")]
 
 
-def contained_limit(n_values: int) -> int:
-    """How many fields of a part with ``n_values`` texts may be withheld for what the leak check found in them."""
+def judge_contained(n_fields: int, n_values: int) -> list[Finding]:
+    """Whether too many fields of a slice were withheld for what the leak check found in them.
+
+    Args:
+        n_fields: Fields withheld so, in all parts of the slice.
+        n_values: Text values of the slice that are not null.
+    """
     limit = _limits()["contained"]
-    return max(int(limit["always"]), int(limit["max_share"] * n_values))
+    if n_fields <= max(int(limit["always"]), int(limit["max_share"] * n_values)):
+        return []
+    return [Finding("steps", "too many fields are withheld for what was found in them", n_fields)]
 
 
 @lru_cache(maxsize=1)

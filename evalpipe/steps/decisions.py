@@ -15,7 +15,7 @@ from evalpipe import analysis
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.steps.analysis import latest, require_current, tables_of
 from evalpipe.steps.context import Context
-from evalpipe.store.lake import stage_part
+from evalpipe.store.lake import read_part, stage_part
 from evalpipe.store.manifest import Manifest, SliceKey, digest_of
 
 
@@ -35,9 +35,7 @@ def make_gates(context: Context, manifest: Manifest, candidate: str, baseline: s
         EvalpipeError: ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
     require_current(context, manifest)
-    earlier = [
-        pl.read_parquet(path, columns=list(analysis.DECIDED)) for path in context.lake.appended("analysis.gates")
-    ]
+    earlier = [read_part("analysis.gates", path, analysis.DECIDED) for path in context.lake.appended("analysis.gates")]
     before = pl.concat(earlier) if earlier else None
     tables = tables_of(context, manifest)
     decided = analysis.decide_gates(tables, context.criteria, candidate, baseline, decided=before)

@@ -20,6 +20,7 @@ from evalpipe.masking.tombstones import IN_RECORD, Subject, canonical
 from evalpipe.settings import Settings
 from evalpipe.steps.context import Context
 from evalpipe.store.expiry import known_tenants
+from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey
 from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS
 
@@ -154,7 +155,7 @@ def _raw_sessions(context: Context) -> pl.DataFrame:
         for part in entry.parts
         if part.rows.get("sessions") and (path := landing.path(part.day, part.stem, "sessions")).exists()
     ]
-    frames = [pl.read_parquet(path, columns=_RAW) for path in files]
+    frames = [read_part("raw.sessions", path, _RAW) for path in files]
     return pl.concat([context.lake.read("raw.sessions", context.lake.manifests("raw"), _RAW), *frames]).unique()
 
 

@@ -21,6 +21,7 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.interchange import FORMS
 from evalpipe.steps.context import Context, today
 from evalpipe.store.files import move_durably
+from evalpipe.store.lake import read_part
 
 
 def export(
@@ -73,12 +74,12 @@ def _found(
         heads = context.lake.paths("masked.sessions", [manifest])
         bodies = context.lake.paths("masked.steps", [manifest])
         for head, body in zip(heads, bodies, strict=True):
-            sessions = pl.read_parquet(head)
+            sessions = read_part("masked.sessions", head)
             if wanted:
                 sessions = sessions.filter(pl.col("session_id").is_in(list(wanted)))
             if sessions.is_empty():
                 continue
-            steps = pl.read_parquet(body).sort("session_id", "seq")
+            steps = read_part("masked.steps", body).sort("session_id", "seq")
             groups = {key[0]: frame for key, frame in steps.group_by("session_id", maintain_order=True)}
             for row in sessions.iter_rows(named=True):
                 own = groups.get(row["session_id"])

@@ -20,19 +20,24 @@ from evalpipe.steps.slices import total
 _TRAILING_DAYS = 56
 
 
-def of_report(report: masking.LeakReport, plan: MaskPlan, *, is_rescan: bool = False) -> dict[str, Any]:
+def of_report(
+    report: masking.LeakReport, plan: MaskPlan, contained: masking.Contained | None = None, *, is_rescan: bool = False
+) -> dict[str, Any]:
     """The record of one part.
 
     Args:
         report: What the check found.
         plan: What the part was masked by.
+        contained: The part's fields that were withheld for what an earlier check found in them.
         is_rescan: Whether the text had been masked before; then there was less to hide, and the rates
             compare with those of other rescans only.
     """
     made_by = f"{plan.ruleset_digest()}.{plan.key.epoch}"
+    withheld = contained.findings if contained is not None else ()
     return {
         "passed": report.passed,
-        "findings": [asdict(finding) for finding in report.findings],
+        "findings": [asdict(finding) for finding in (*report.findings, *withheld)],
+        "n_contained": contained.n_fields if contained is not None else 0,
         "counts": report.counts,
         "canaries_planted": report.canaries_planted,
         "canaries_counted": report.canaries_counted,
@@ -72,6 +77,7 @@ def merge(parts: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any
     leak = {
         "passed": all(part["passed"] for part in parts),
         "findings": [finding for part in parts for finding in part["findings"]],
+        "n_contained": sum(part["n_contained"] for part in parts),
         "counts": dict(sorted(total(part["counts"] for part in parts).items())),
         "canaries_planted": sum(part["canaries_planted"] for part in parts),
         "canaries_counted": sum(part["canaries_counted"] for part in parts),
@@ -80,6 +86,7 @@ def merge(parts: Sequence[Mapping[str, Any]], earlier: Sequence[Mapping[str, Any
     alike = [record for record in earlier if [record.get("masked_by")] == by]
     rates = masking.add_rates(masking.Rates(**part["rates"]) for part in parts)
     state, findings = masking.judge_rates(rates, [masking.Rates(**record["rates"]) for record in alike])
+    findings += masking.judge_contained(leak["n_contained"], rates.n_values)
     witnesses = {part["witness"] for part in parts}
     if len(witnesses | {record["witness"] for record in alike}) > 1:
         findings.append(masking.Finding("steps.text", "one person has several tokens over partitions", 1))

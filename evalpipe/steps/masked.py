@@ -28,6 +28,7 @@ from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
 from evalpipe.steps.tighten import tighten
 from evalpipe.steps.withdrawal import withdraw, withdrawn_later
 from evalpipe.store.day_input import DayInput
+from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.plan import SIGNALS_READ
 
@@ -59,6 +60,10 @@ class _Out:
     staged: tuple[StagedPart, ...]
     redactions: pl.DataFrame
     leak: dict[str, Any]
+
+
+#: Staged parts, what was hidden in them, and what the leak check found.
+_Checked = tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]
 
 
 def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, DayInput]) -> StepResult:
@@ -164,7 +169,7 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
 
 
 def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
-    gone = tuple(withdrawn_later(context, made.key.day)) if not context.consent.is_empty() else ()
+    gone = tuple(withdrawn_later(context, made.key.day))
     vectors = tuple(context.lake.paths("masked.vectors", [made]))
     return [
         _Task(
@@ -205,14 +210,14 @@ def _kernel(task: _Task) -> _Out:
     """Mask one task's rows together with canaries, and check all of it before anything is committed."""
     canaries = masking.plant_canaries(task.plan, task.day)
     with masking.overheard() as heard:
-        staged, redactions, report = _masked(task, canaries)
-    leak = leak_stats.of_report(report, task.plan, is_rescan=task.is_rescan)
+        (staged, redactions, report), contained = _masked(task, canaries)
+    leak = leak_stats.of_report(report, task.plan, contained, is_rescan=task.is_rescan)
     # Whatever else leaves this process is searched like the tables.
     words = {"log messages": "\n".join(heard), "statistics": json.dumps(leak)}
     return _Out(staged, redactions, leak_stats.with_findings(leak, masking.check_words(canaries, words)))
 
 
-def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]:
+def _masked(task: _Task, canaries: masking.Canaries) -> tuple[_Checked, masking.Contained | None]:
     plan = task.plan
     sessions, steps = _rows(task)
     masked = masking.mask_part(pl.concat([sessions, canaries.sessions]), pl.concat([steps, canaries.steps]), plan)
@@ -221,13 +226,11 @@ def _masked(task: _Task, canaries: masking.Canaries) -> tuple[tuple[StagedPart, 
         # One line on which rules and detector disagree costs its field, not the day.
         for part in out[0]:
             part.path.unlink()
-        out = _checked(task, canaries, contained)
-    return out
+        return _checked(task, canaries, contained.part), contained
+    return out, None
 
 
-def _checked(
-    task: _Task, canaries: masking.Canaries, masked: masking.MaskedPart
-) -> tuple[tuple[StagedPart, ...], pl.DataFrame, masking.LeakReport]:
+def _checked(task: _Task, canaries: masking.Canaries, masked: masking.MaskedPart) -> _Checked:
     """Stage a masked part and look for what may have been left in it."""
     plan = task.plan
     files = masking.mask_files(_with(task, "files", canaries.files), plan)
@@ -281,9 +284,11 @@ def _came(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:
     """Signals of sessions that came without text. With its consent, a session loses them."""
     # Few parts of a raw slice hold any, so they are not paired with those of sessions.
     is_mine = pl.col("session_id").is_in(sessions["session_id"].implode())
-    rows = pl.concat([empty(TABLES["raw.vectors"]), *(pl.read_parquet(path).filter(is_mine) for path in task.vectors)])
+    layer = "masked" if task.is_rescan else "raw"
+    vectors = [read_part(f"{layer}.vectors", path).filter(is_mine) for path in task.vectors]
+    rows = pl.concat([empty(TABLES["raw.vectors"]), *vectors])
     is_gone = pl.col("consent") == CONSENT_WITHDRAWN
-    came = pl.read_parquet(task.sessions, columns=["session_id", "consent"]) if task.sessions else sessions
+    came = read_part(f"{layer}.sessions", task.sessions, ["session_id", "consent"]) if task.sessions else sessions
     # What had no consent beside the agent was extracted from no text.
     gone = sessions.filter(is_gone & ~pl.col("session_id").is_in(came.filter(is_gone)["session_id"].implode()))
     is_kept = ~pl.col("session_id").is_in(gone["session_id"].implode())
@@ -295,7 +300,7 @@ def _read(task: _Task, name: str) -> pl.DataFrame:
     if path is None:
         return empty(TABLES[f"raw.{name}"])
     if not task.is_rescan:
-        return pl.read_parquet(path)
+        return read_part(f"raw.{name}", path)
     rows = rescan.as_raw(name, path)
     return rows if task.limits is None else task.limits.of(name, rows)
 

@@ -13,12 +13,14 @@ import duckdb
 import polars as pl
 
 from evalpipe import __version__
-from evalpipe.contracts.render import conform
+from evalpipe.contracts.render import conform, later_columns
+from evalpipe.contracts.render import with_later_columns as with_null_columns
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.steps import kept, quality, reviews, validation
 from evalpipe.steps.context import Context
 from evalpipe.store.ddl import dotted, published_tables
+from evalpipe.store.lake import Lake
 from evalpipe.store.manifest import STEP_TABLES, Manifest, digest_of
 from evalpipe.store.meta import CriteriaRow, Provenance
 from evalpipe.store.sql_models import SqlModel, load_models
@@ -51,21 +53,22 @@ def models() -> list[SqlModel]:
     return load_models(sql_dir())
 
 
-#: What rows that were appended before there was a column have in it.
+#: What rows that were appended before there was a column have in it, where that is not null.
 _LATER: dict[str, dict[str, pl.Expr]] = {
     "analysis.corrections": {"reason": pl.lit("recomputed")},
-    "analysis.gates": {name: pl.lit(None, dtype=pl.Float64) for name in ("score_lower", "p_score")},
+    "analysis.gates": {},
 }
 
 
-def with_later_columns(context: Context) -> None:
+def with_later_columns(lake: Lake) -> None:
     """Give rows that were appended before there was a column what they have in it; nothing else of them changes."""
     for name, columns in _LATER.items():
-        for path in context.lake.appended(name):
-            missing = columns.keys() - pl.read_parquet_schema(path).keys()
-            if missing:
-                added = [columns[column].alias(column) for column in sorted(missing)]
-                context.lake.append(name, conform(TABLES[name], pl.read_parquet(path).with_columns(added)))
+        for path in lake.appended(name):
+            there = pl.read_parquet_schema(path)
+            missing = {column: value for column, value in columns.items() if column not in there}
+            if missing or later_columns(TABLES[name], there):
+                rows = pl.read_parquet(path).with_columns(**missing)
+                lake.append(name, conform(TABLES[name], with_null_columns(TABLES[name], rows)))
                 path.unlink()
 
 
@@ -76,7 +79,7 @@ def publish(context: Context, *, connect: Connect = duckdb.connect) -> PublishRe
         context: The open home.
         connect: Opens the draft.
     """
-    with_later_columns(context)
+    with_later_columns(context.lake)
     reviews.follow(context)
     manifests = published_manifests(context)
     files = quality.make(context)

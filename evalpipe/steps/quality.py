@@ -21,7 +21,7 @@ from evalpipe.contracts.tables.reviews import AGREEMENT, DRIFT, QUALITY
 from evalpipe.steps import kept, reviews
 from evalpipe.steps.context import Context
 from evalpipe.store.files import write_atomically
-from evalpipe.store.lake import Lake
+from evalpipe.store.lake import Lake, read_part
 from evalpipe.store.manifest import Manifest, digest_of
 
 #: Tables that are made here.
@@ -80,7 +80,7 @@ def demoted_when_published(lake: Lake) -> frozenset[tuple[str, str]] | None:
     )
     if not path.exists():
         return None
-    now = pl.read_parquet(path).filter(pl.col("is_current") & (pl.col("model") == "all"))
+    now = read_part(QUALITY.full_name, path).filter(pl.col("is_current") & (pl.col("model") == "all"))
     out_of = ["demoted"] if review.limits().unproven_counts else ["demoted", "unproven"]
     now = now.filter(pl.col("status").is_in(out_of) & pl.col("signal").is_in(list(BY_NAME)))
     return frozenset(now.select("signal", "lang").iter_rows())

@@ -279,7 +279,8 @@ def _landed(task: _Task, day: date, stem: str, name: str, wanted: pl.Expr | None
     try:
         # Spans are as large as the steps made of them, and asked for where parts are joined only.
         rows = pl.scan_parquet(path)
-        return rows.drop("spans", strict=False).collect() if wanted is None else rows.filter(wanted).collect()
+        rows = rows.drop("spans", strict=False) if wanted is None else rows.filter(wanted)
+        return render.with_later_columns(TABLES[f"raw.{name}"], rows.collect())
     except FileNotFoundError:
         raise _expired(task, day, stem, name) from None
 

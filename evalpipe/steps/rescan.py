@@ -20,6 +20,7 @@ import polars as pl
 from evalpipe import masking
 from evalpipe.contracts import render
 from evalpipe.contracts.tables import TABLES, raw
+from evalpipe.store.lake import read_part
 
 if TYPE_CHECKING:
     from evalpipe.steps.context import Context
@@ -66,7 +67,7 @@ def pairs(context: Context, made: Manifest) -> list[tuple[dict[str, Path], int]]
 def as_raw(name: str, path: Path) -> pl.DataFrame:
     """Rows of a masked part in the form that masking takes; what layer 2 does not hold is empty."""
     table = {"sessions": raw.SESSIONS, "steps": raw.STEPS}.get(name) or TABLES[f"raw.{name}"]
-    rows = pl.read_parquet(path)
+    rows = read_part(f"masked.{name}", path)
     absent = [column.name for column in table if column.name not in rows.columns]
     return render.conform(table, rows.with_columns(pl.lit("").alias(column) for column in absent))
 

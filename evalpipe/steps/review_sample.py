@@ -25,6 +25,7 @@ from evalpipe.signals.turns import HUMAN
 from evalpipe.steps import review_shown, reviews
 from evalpipe.steps.context import Context
 from evalpipe.steps.quality import NO_MODEL
+from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import Manifest, digest_of
 
 _ITEM = ("session_id", "seq")
@@ -195,8 +196,9 @@ def _items(context: Context, days: list[_Day]) -> tuple[pl.DataFrame, int]:
 def _items_of_day(context: Context, one: _Day) -> tuple[pl.DataFrame, int]:
     lake = context.lake
     paths = lake.paths("masked.steps", [one.masked])
-    text = pl.any_horizontal(pl.col(name).str.len_bytes() > 0 for name in ("text", "arguments", "output"))
-    lean = [pl.scan_parquet(path).select(*_LEAN, has_text=text.fill_null(value=False)).collect() for path in paths]
+    texts = ("text", "arguments", "output")
+    text = pl.any_horizontal(pl.col(name).str.len_bytes() > 0 for name in texts).fill_null(value=False)
+    lean = [read_part("masked.steps", path, [*_LEAN, *texts]).select(*_LEAN, has_text=text) for path in paths]
     if not lean:  # a day of nothing but files that could not be read
         return pl.DataFrame(schema=_ITEMS), 0
     steps = pl.concat(lean)

@@ -14,6 +14,7 @@ import polars as pl
 
 from evalpipe.signals.turns import HUMAN, human_turns
 from evalpipe.steps.context import Context
+from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import Manifest
 
 _ITEM = ("session_id", "seq")
@@ -41,7 +42,7 @@ def shown(context: Context, days: dict[date, Manifest], chosen: pl.DataFrame) ->
         if mine.is_empty() or not paths:
             continue
         steps = pl.concat(
-            [pl.scan_parquet(path).filter(pl.col("session_id").is_in(wanted)).collect() for path in paths]
+            [read_part("masked.steps", path).filter(pl.col("session_id").is_in(wanted)) for path in paths]
         ).sort("session_id", "seq")
         said = {(row[0], row[1]): row[2] for row in human_turns(steps).select(*_ITEM, "lang").iter_rows()}
         for session_id, rows in mine.group_by("session_id", maintain_order=True):

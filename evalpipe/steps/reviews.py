@@ -24,7 +24,7 @@ from evalpipe.contracts.tables.reviews import REVIEW_FRAMES, REVIEW_ITEMS, REVIE
 from evalpipe.masking import MaskPlan
 from evalpipe.review import Labelled
 from evalpipe.store.files import locked
-from evalpipe.store.lake import Lake
+from evalpipe.store.lake import Lake, read_part
 from evalpipe.store.rewrite import Change, rewrite_appended
 
 if TYPE_CHECKING:  # the context asks here what is demoted
@@ -83,7 +83,7 @@ def read(lake: Lake, table: str, *, past_damage: bool = False) -> pl.DataFrame:
     """
     whole = empty(TABLES[table])
     broken = set(damaged(lake)) if past_damage else set[Path]()
-    files = [_read(path, whole.columns) for path in lake.appended(table) if path not in broken]
+    files = [_read(table, path, whole.columns) for path in lake.appended(table) if path not in broken]
     return pl.concat(files) if files else whole
 
 
@@ -94,16 +94,16 @@ def damaged(lake: Lake) -> list[Path]:
         columns = empty(TABLES[table]).columns
         for path in lake.appended(table):
             try:
-                _read(path, columns)
+                _read(table, path, columns)
             except EvalpipeError:
                 out.append(path)
     return out
 
 
-def _read(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+def _read(table: str, path: Path, columns: Sequence[str]) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path).select(columns)
-    except (OSError, pl.exceptions.PolarsError):
+        return read_part(table, path, columns)
+    except EvalpipeError:
         fix = "Restore the file, or delete it and import the files of its reviewers again."
         what = "a file of reviews cannot be read."
         raise EvalpipeError("HOME_DAMAGED", what, where=str(path), fix=fix) from None

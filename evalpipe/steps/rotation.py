@@ -20,8 +20,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.engines import LocalEngine
@@ -31,10 +29,10 @@ from evalpipe.settings import Settings, require_home
 from evalpipe.steps import epochs, erase, tiers
 from evalpipe.steps.context import Context, load_criteria, yesterday
 from evalpipe.steps.progress import sink
-from evalpipe.steps.publish import APPENDED, publish
+from evalpipe.steps.publish import APPENDED, publish, with_later_columns
 from evalpipe.steps.reviews import FRAMES, ITEMS
 from evalpipe.store.files import move_durably, sync
-from evalpipe.store.lake import Lake, stage_part
+from evalpipe.store.lake import Lake, read_part, stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import SIGNALS_READ
 
@@ -186,7 +184,7 @@ def _move(context: Context, lake: Lake, manifest: Manifest, journal: _Journal, d
     folder = lake.staging_folder(manifest.key)
     staged: list[StagedPart] = []
     for index, (part, path) in enumerate(zip(manifest.parts, lake.paths_of(manifest), strict=True)):
-        rows = pl.read_parquet(path)
+        rows = read_part(part.table, path)
         for old in sources:
             move = (
                 tiers.rekeyed if part.table == "masked.vectors" else partial(rekeying.rekey_frame, TABLES[part.table])
@@ -237,9 +235,10 @@ def _ledgers(context: Context, old: MaskingKey, manifest: Manifest) -> dict[str,
 
 
 def _move_appended(lake: Lake, new: MaskingKey) -> None:
+    with_later_columns(lake)
     for table in (*APPENDED, ITEMS, FRAMES):
         for path in lake.appended(table):
-            rows = moved = pl.read_parquet(path)
+            rows = moved = read_part(table, path)
             for old in new.ancestors():
                 moved = rekeying.rekey_frame(TABLES[table], moved, old, new)
             if not moved.equals(rows):

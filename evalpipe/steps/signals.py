@@ -23,6 +23,7 @@ from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables,
 from evalpipe.steps.tiers import opened
 from evalpipe.steps.withdrawal import drop_withdrawn
 from evalpipe.store.day_input import DayInput
+from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import is_settled, outcome_days
 
@@ -123,8 +124,8 @@ def _moved(context: Context, day: date, staged: list[StagedPart]) -> dict[str, A
 
 
 def _extract(task: _Task) -> _Out:
-    sessions, steps = pl.read_parquet(task.sessions), pl.read_parquet(task.steps)
-    vectors = pl.read_parquet(task.vectors) if task.vectors else None
+    sessions, steps = read_part("masked.sessions", task.sessions), read_part("masked.steps", task.steps)
+    vectors = read_part("masked.vectors", task.vectors) if task.vectors else None
     if task.only is not None:
         # The others said what they said while their text was there.
         sessions, steps = (rows.filter(pl.col("session_id").is_in(task.only)) for rows in (sessions, steps))

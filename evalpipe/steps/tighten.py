@@ -19,7 +19,7 @@ from evalpipe.contracts.tiers import Tier, withheld
 from evalpipe.contracts.vectors import PACKED, pack
 from evalpipe.steps.context import Context
 from evalpipe.steps.tiers import extracted, without_columns
-from evalpipe.store.lake import stage_part
+from evalpipe.store.lake import read_part, stage_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
 from evalpipe.store.plan import SIGNALS_READ
 
@@ -86,7 +86,7 @@ def _without_text(context: Context, manifest: Manifest, fresh: pl.Series) -> Non
     staged: list[StagedPart] = []
     folder = lake.staging_folder(manifest.key)
     for index, (part, path) in enumerate(zip(manifest.parts, lake.paths_of(manifest), strict=True)):
-        label, rows = f"{index:05d}", pl.read_parquet(path)
+        label, rows = f"{index:05d}", read_part(part.table, path)
         if part.table == "masked.vectors":
             continue
         if part.table == "masked.steps":
@@ -133,7 +133,7 @@ def _without_snippets(context: Context, manifest: Manifest, sessions: pl.Series)
     found = False
     rows_of: list[pl.DataFrame] = []
     for part, path in zip(manifest.parts, lake.paths_of(manifest), strict=True):
-        rows = pl.read_parquet(path)
+        rows = read_part(part.table, path)
         if part.table in _ABOUT:
             names = withheld(TABLES[part.table], Tier.VECTORS)
             found = found or any(rows.filter(is_gone)[name].drop_nulls().len() for name in names)

@@ -22,7 +22,7 @@ from evalpipe.steps.context import Context
 from evalpipe.steps.progress import ProgressSink, sink
 from evalpipe.steps.versions import LOGIC
 from evalpipe.store.files import write_atomically
-from evalpipe.store.lake import Lake
+from evalpipe.store.lake import Lake, read_part
 from evalpipe.store.manifest import Manifest, digest_of
 
 TABLE = VALIDATION.full_name
@@ -123,7 +123,7 @@ def current(lake: Lake) -> Path | None:
 def forget_replay(lake: Lake) -> None:
     """Take what was counted of the home's own sessions out of the table: somebody in them is erased."""
     path = current(lake)
-    rows = pl.read_parquet(path).filter(pl.col("part") != "replay") if path else None
+    rows = read_part(TABLE, path).filter(pl.col("part") != "replay") if path else None
     kept.forget(lake, TABLE)
     if rows is not None:
         _keep(lake, rows)

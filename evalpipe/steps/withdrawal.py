@@ -21,7 +21,7 @@ from evalpipe.steps.context import Context
 from evalpipe.store.day_input import DayInput
 from evalpipe.store.expiry import known_tenants
 from evalpipe.store.files import locked
-from evalpipe.store.lake import stage_part
+from evalpipe.store.lake import read_part, stage_part
 from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.parts import Joined
 from evalpipe.store.plan import SIGNALS_READ
@@ -80,7 +80,7 @@ def _forget_landed(context: Context, day: date, stem: str) -> pl.Series:
     sessions = context.landing.path(day, stem, "sessions")
     if not sessions.exists():
         return pl.Series("session_id", [], dtype=pl.String)
-    ids = masking.withdrawn(pl.read_parquet(sessions, columns=_PLACE), context.consent)
+    ids = masking.withdrawn(read_part("raw.sessions", sessions, _PLACE), context.consent)
     if not ids.is_empty():
         _empty(context, day, stem, ids)
     return ids
@@ -228,11 +228,11 @@ def drop_withdrawn(context: Context, step: str, days: Iterable[date]) -> dict[da
         sessions = context.lake.read("masked.sessions", [masked], columns=["session_id", "consent"])
         gone = sessions.filter(pl.col("consent") == CONSENT_WITHDRAWN)["session_id"].implode()
         parts = list(zip(manifest.parts, context.lake.paths_of(manifest), strict=True))
-        about = {part: pl.read_parquet(path) for part, path in parts if part.table in _ABOUT[step]}
+        about = {part: read_part(part.table, path) for part, path in parts if part.table in _ABOUT[step]}
         if not any(rows["session_id"].is_in(gone).any() for rows in about.values()):
             continue
         folder = context.lake.staging_folder(manifest.key)
-        kept = [(p, about[p].filter(~pl.col("session_id").is_in(gone)) if p in about else pl.read_parquet(path))
+        kept = [(p, about[p].filter(~pl.col("session_id").is_in(gone)) if p in about else read_part(p.table, path))
                 for p, path in parts]  # fmt: skip
         staged = [stage_part(p.table, rows, folder, f"{n:05d}") for n, (p, rows) in enumerate(kept)]
         made[day] = context.lake.commit(
@@ -263,7 +263,7 @@ def _emptied(context: Context, manifest: Manifest, gone: pl.Series) -> list[Stag
     is_gone = pl.col("session_id").is_in(gone.implode())
     staged = []
     for index, (part, path) in enumerate(zip(manifest.parts, context.lake.paths_of(manifest), strict=True)):
-        rows = pl.read_parquet(path)
+        rows = read_part(part.table, path)
         if part.table == "masked.steps":
             rows = masking.without_text(rows, gone)
         elif part.table == "masked.vectors":

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
-import polars as pl
-
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.store.entries import RAW, Entry
 from evalpipe.store.files import locked, write_atomically
+from evalpipe.store.lake import read_part
 from evalpipe.store.landing import LANDED, Landing
 
 
@@ -89,6 +88,6 @@ def _keep_tenants(landing: Landing, entries: Sequence[Entry]) -> None:
         for part in entry.parts
         if (path := landing.path(part.day, part.stem, "sessions")).exists()
     ]
-    found = {name for path in paths for name in pl.read_parquet(path, columns=["tenant"])["tenant"].drop_nulls()}
+    found = {name for path in paths for name in read_part("raw.sessions", path, ["tenant"])["tenant"].drop_nulls()}
     if found - set(known_tenants(landing)):
         write_atomically(landing.root / "_tenants.json", json.dumps(sorted({*known_tenants(landing), *found})))

@@ -24,7 +24,6 @@ import polars as pl
 
 from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.contracts.model import Table
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store.files import clear_staging, locked, move_durably, own_staging, write_atomically
 from evalpipe.store.manifest import STEP_LAYERS, STEP_TABLES, Manifest, Part, SliceKey, StagedPart, digest_of_file
@@ -280,7 +279,7 @@ class Lake:
         if not files:
             blank = render.empty(TABLES[table])
             return blank.select(columns) if columns else blank
-        return pl.concat([_read_part(TABLES[table], path, columns) for path in files])
+        return pl.concat([read_part(table, path, columns) for path in files])
 
 
 def _manifest_at(path: Path) -> Manifest | None:
@@ -292,8 +291,22 @@ def _manifest_at(path: Path) -> Manifest | None:
         raise _damaged("a manifest cannot be read", path, path) from None
 
 
-def _read_part(table: Table, path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
-    """Rows of a part; what was written before the contract had a column knows nothing of it."""
+def read_part(name: str, path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Rows of a part, or of a file of an append-only table; what was written before the contract had a column
+    knows nothing of it.
+
+    Args:
+        name: Full name of the table.
+        path: The part.
+        columns: Columns to read, all of the contract by default.
+
+    Returns:
+        The rows, null in columns that may be null and that the part lacks.
+
+    Raises:
+        EvalpipeError: ``HOME_DAMAGED`` for a part that is lost or is no Parquet.
+    """
+    table = TABLES[name]
     try:
         later = render.later_columns(table, pl.read_parquet_schema(path))
         if not later:

@@ -16,7 +16,7 @@ import polars as pl
 
 from evalpipe.store.entries import RAW, LandedFile, LandedPart
 from evalpipe.store.files import locked, move_durably, own_staging, write_atomically
-from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL, Lake, stage_part
+from evalpipe.store.lake import ROW_GROUP_ROWS, ZSTD_LEVEL, Lake, read_part, stage_part
 from evalpipe.store.landing import LANDED, Landing, text_bytes
 from evalpipe.store.manifest import STEP_LAYERS, STEP_TABLES, Manifest, StagedPart
 
@@ -205,7 +205,7 @@ def rewrite_appended(lake: Lake, table: str, change: Change) -> int:
     """
     n_changed = 0
     for path in lake.appended(table):
-        old = pl.read_parquet(path)
+        old = read_part(table, path)
         new = change(table, old)
         if new is old or new.equals(old):
             continue

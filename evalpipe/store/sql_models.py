@@ -1,7 +1,8 @@
 """SQL models: one SELECT a file under ``dbt_like_sql/<layer>/``, each a table or view of the warehouse.
 
 Belongs here: loading and checking the files, the order in which they run, and which columns a column
-comes from. Does not belong here: the SQL itself, or running it on data (``store/warehouse.py``).
+comes from. Does not belong here: the SQL itself, taking it apart (``store/sql_parse.py``), or running it on
+data (``store/warehouse.py``).
 
 A file begins with its header, in comments::
 
@@ -11,25 +12,25 @@ A file begins with its header, in comments::
 
 Everything else about a model is read from the SELECT: what it depends on (sqlglot), and the names and
 types of its columns (DuckDB, on empty tables of the contracts, so that a model that cannot run is a
-load error and not a failed night).
+load error and not a failed night). That takes a second and forty megabytes in every process, so what
+was read is kept beside the shipped files (``catalog.json``, ``make docs``) and holds as long as
+neither they nor the tables nor DuckDB have changed.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import duckdb
-import sqlglot
-from sqlglot import exp
-from sqlglot import lineage as sqlglot_lineage
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import traverse_scope
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import duckdb_type
@@ -37,6 +38,10 @@ from evalpipe.contracts.tables import TABLES
 from evalpipe.store import ddl, meta
 from evalpipe.store.manifest import digest_of
 
+#: Output column to the (table, column) pairs directly upstream.
+Lineage = dict[str, list[tuple[str, str]]]
+#: What reading the models of a folder gave.
+CATALOG = "catalog.json"
 _HEADER = re.compile(r"--\s*(?:(?P<key>description|materialized)|column\s+(?P<column>\w+))\s*:\s*(?P<value>.*)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -62,6 +67,7 @@ class SqlModel:
         sql: The SELECT, as written.
         depends_on: Full names of the tables and models that it reads, sorted.
         columns: Output columns in order.
+        sources: Its lineage where that is known already.
     """
 
     name: str
@@ -71,6 +77,7 @@ class SqlModel:
     sql: str
     depends_on: tuple[str, ...]
     columns: tuple[ModelColumn, ...] = ()
+    sources: Lineage | None = field(default=None, compare=False, repr=False)
 
     @property
     def layer(self) -> str:
@@ -98,13 +105,61 @@ def load_models(directory: Path) -> list[SqlModel]:
             that is not published or not qualified, a name that a contract has, a reserved word as a
             column, a comment on a column that does not exist, a cycle, or SQL that cannot be bound.
     """
-    paths = sorted(directory.glob("*/*.sql"))
-    return list(_load(tuple((path, path.read_text(encoding="utf-8")) for path in paths)))
+    texts = _texts(directory)
+    kept = directory / CATALOG
+    stamp = _stamp(texts)
+    if kept.is_file() and (document := json.loads(kept.read_text("utf-8")))["stamp"] == stamp:
+        return [_from_catalog(directory, row) for row in document["models"]]
+    return list(_load(texts))
+
+
+def write_catalog(directory: Path) -> None:
+    """Write down what reading the models of a folder gives, for :func:`load_models`."""
+    texts = _texts(directory)
+    models = _load(texts)
+    rows = [
+        {
+            "name": model.name,
+            "description": model.description,
+            "is_table": model.is_table,
+            "sql": model.sql,
+            "depends_on": model.depends_on,
+            "columns": [[c.name, c.type, c.comment] for c in model.columns],
+            "sources": lineage(model, models),
+        }
+        for model in models
+    ]
+    document = {"stamp": _stamp(texts), "models": rows}
+    (directory / CATALOG).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _texts(directory: Path) -> tuple[tuple[Path, str], ...]:
+    return tuple((path, path.read_text(encoding="utf-8")) for path in sorted(directory.glob("*/*.sql")))
+
+
+def _stamp(texts: tuple[tuple[Path, str], ...]) -> str:
+    files = [[path.parent.name, path.name, text] for path, text in texts]
+    return digest_of(
+        [files, {name: dict(columns) for name, columns in _contract_columns().items()}, duckdb.__version__]
+    )
+
+
+def _from_catalog(directory: Path, row: Mapping[str, Any]) -> SqlModel:
+    layer, name = row["name"].split(".")
+    return SqlModel(
+        row["name"],
+        directory / layer / f"{name}.sql",
+        row["description"],
+        row["is_table"],
+        row["sql"],
+        tuple(row["depends_on"]),
+        tuple(ModelColumn(*column) for column in row["columns"]),
+        {column: [(table, source) for table, source in pairs] for column, pairs in row["sources"].items()},
+    )
 
 
 @lru_cache(maxsize=8)
 def _load(texts: tuple[tuple[Path, str], ...]) -> tuple[SqlModel, ...]:
-    # Parsing and binding all of them takes half a second, and every publish asks for them.
     parsed = [_parse(path, text) for path, text in texts]
     known = _contract_columns().keys() | {model.name for model in parsed}
     for model in parsed:
@@ -135,7 +190,7 @@ def in_order(models: Iterable[SqlModel]) -> list[SqlModel]:
     return order
 
 
-def lineage(model: SqlModel, models: Sequence[SqlModel]) -> dict[str, list[tuple[str, str]]]:
+def lineage(model: SqlModel, models: Sequence[SqlModel]) -> Lineage:
     """Which columns each column of a model comes from; found once a process.
 
     Args:
@@ -146,31 +201,19 @@ def lineage(model: SqlModel, models: Sequence[SqlModel]) -> dict[str, list[tuple
         For each output column the (table, column) pairs directly upstream, sorted: a table is a
         contract's or another model's full name. A count of rows comes from no column.
     """
-    return _lineage(model, tuple(models))
+    return _lineage(model, tuple(models)) if model.sources is None else model.sources
 
 
 @lru_cache(maxsize=256)
-def _lineage(model: SqlModel, models: tuple[SqlModel, ...]) -> dict[str, list[tuple[str, str]]]:
+def _lineage(model: SqlModel, models: tuple[SqlModel, ...]) -> Lineage:
+    from evalpipe.store import sql_parse
+
     schema: dict[str, dict[str, dict[str, str]]] = {}
     known = {**_contract_columns(), **{m.name: {c.name: c.type for c in m.columns} for m in models}}
     for name, columns in known.items():
         layer, table = name.split(".")
         schema.setdefault(layer, {})[table] = dict(columns)
-    nodes = sqlglot_lineage.lineage(None, model.sql, schema=schema, dialect="duckdb")
-    if isinstance(nodes, sqlglot_lineage.Node):
-        raise TypeError("sqlglot gave one node where a mapping was asked for")
-    return {column.name: _leaves(nodes[column.name]) for column in model.columns}
-
-
-def _leaves(root: sqlglot_lineage.Node) -> list[tuple[str, str]]:
-    out: set[tuple[str, str]] = set()
-    for node in root.walk():
-        if isinstance(node.source, exp.Table) and not node.downstream:
-            table = f"{node.source.db}.{node.source.name}"
-            column = exp.to_column(node.name).name
-            if column != "*":
-                out.add((table, column))
-    return sorted(out)
+    return sql_parse.lineage(model.sql, [column.name for column in model.columns], schema)
 
 
 def _invalid(path: Path, what: str) -> EvalpipeError:
@@ -189,12 +232,18 @@ def _parse(path: Path, text: str) -> SqlModel:
     materialized = header.get("materialized", "view")
     if materialized not in ("table", "view"):
         raise _invalid(path, f"materialized is {materialized}, not table or view")
-    query = _one_select(path, text)
+    # Not above: most processes find everything in the catalog and never take SQL apart.
+    from evalpipe.store import sql_parse
+
+    try:
+        depends_on = sql_parse.tables(text)
+    except sql_parse.RefusedError as error:
+        raise _invalid(path, str(error)) from None
     # Columns are filled by _bound; until then they carry the header's comments.
     columns = tuple(ModelColumn(column, "", comment) for column, comment in comments.items())
     statement = text.strip().rstrip(";").rstrip()
     is_table = materialized == "table"
-    return SqlModel(name, path, header["description"], is_table, statement, _tables(path, query), columns)
+    return SqlModel(name, path, header["description"], is_table, statement, depends_on, columns)
 
 
 def _header(text: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -207,31 +256,6 @@ def _header(text: str) -> tuple[dict[str, str], dict[str, str]]:
             target, key = (comments, found["column"]) if found["column"] else (header, found["key"])
             target[key] = found["value"].strip()
     return header, comments
-
-
-def _one_select(path: Path, text: str) -> exp.Query:
-    try:
-        statements = [statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None]
-    except SqlglotError as error:
-        first = str(error).splitlines()[0]
-        raise _invalid(path, f"it cannot be parsed: {first}") from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise _invalid(path, "it is not one SELECT")
-    return statements[0]
-
-
-def _tables(path: Path, query: exp.Query) -> tuple[str, ...]:
-    found: set[str] = set()
-    for scope in traverse_scope(query):
-        for table in scope.tables:
-            if not table.db and table.name in scope.cte_sources:
-                continue
-            if not isinstance(table.this, exp.Identifier):
-                raise _invalid(path, "it reads a table function; models read tables of the warehouse only")
-            if not table.db or table.catalog:
-                raise _invalid(path, f"{table.name} is not named as layer.table")
-            found.add(f"{table.db}.{table.name}")
-    return tuple(sorted(found))
 
 
 @cache
@@ -282,3 +306,7 @@ def _with_columns(model: SqlModel, found: Sequence[tuple[str, str]], reserved: s
             raise _invalid(model.path, f"the header comments on column {name}, which the SELECT does not give")
     columns = tuple(ModelColumn(name, dtype, comments.get(name, "")) for name, dtype in found)
     return replace(model, columns=columns)
+
+
+if __name__ == "__main__":
+    write_catalog(Path(sys.argv[1]))

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evalpipe.masking.consent import apply_consent
+from evalpipe.masking.consent import apply_consent, concerning
 from evalpipe.steps.ledger import CONSENT
 
 STEP = {"session_id": "a:1", "text": "hello", "arguments": "{}", "output": "out", "exit_code": 1}
@@ -65,3 +65,21 @@ def applied(*rows: dict[str, Any], **values: Any) -> tuple[str | None, str | Non
 )
 def test_consent(rows: tuple[dict[str, Any], ...], values: dict[str, Any], expected: tuple[Any, ...]) -> None:
     assert applied(*rows, **values) == expected
+
+
+def test_rows_that_concern_a_day_are_found_among_many_people_of_several_tenants() -> None:
+    people = pl.DataFrame(
+        [
+            {"user_id": f"U{i}@x.org", "tenant": tenant, "source": "a"}
+            for _ in range(4)
+            for i in range(500)
+            for tenant in ("t1", "t2", "t3", None)
+        ]
+    )
+    told = [
+        {"user_id": f"u{i}@X.org", "tenant": f"t{i % 5}", "status": "withdrawn"}  # nobody is of t4, and t0 is no tenant
+        for i in range(500)
+    ]
+    ledger = pl.DataFrame([dict.fromkeys(CONSENT) | row for row in told], schema=CONSENT, orient="row")
+    found = concerning(ledger, people)
+    assert set(found["user_id"]) == {f"u{i}@X.org" for i in range(500) if i % 5 in (1, 2, 3)}

@@ -7,11 +7,20 @@ import itertools
 import polars as pl
 import pytest
 
-from evalpipe.masking import MaskedPart, contain, leak_check, mask_copies, mask_files, mask_part, mask_quarantine
+from evalpipe.masking import (
+    Contained,
+    MaskedPart,
+    contain,
+    judge_contained,
+    leak_check,
+    mask_copies,
+    mask_files,
+    mask_part,
+    mask_quarantine,
+)
 from evalpipe.masking import plant_canaries as plant
 from evalpipe.masking.engine import Engine
 from evalpipe.masking.leak_check import malformed_tokens
-from evalpipe.masking.leak_rates import contained_limit
 from evalpipe_tests.masking.support import DAY, KEY, PLAN, frames, session
 
 CANARIES = plant(PLAN, DAY)
@@ -25,7 +34,7 @@ def _part(*texts: str) -> MaskedPart:
     return mask_part(pl.concat([sessions, CANARIES.sessions]), pl.concat([steps, CANARIES.steps]), PLAN)
 
 
-def _passed(part: MaskedPart) -> tuple[bool, MaskedPart | None]:
+def _passed(part: MaskedPart) -> tuple[bool, Contained | None]:
     report = leak_check(
         part.sessions, part.steps, CANARIES, part.redactions, PLAN,
         files=mask_files(CANARIES.files, PLAN), quarantine=mask_quarantine(CANARIES.quarantine, PLAN),
@@ -39,19 +48,23 @@ def test_a_disputed_text_is_withheld_and_counted() -> None:
     passed, contained = _passed(part)
     assert not passed
     assert contained is not None
-    assert _passed(contained)[0]
-    texts = set(contained.steps["text"])
+    assert _passed(contained.part)[0]
+    texts = set(contained.part.steps["text"])
     assert "<WITHHELD:leak>" in texts
     assert "all is well" in texts
-    counted = contained.redactions.filter(pl.col("subtype") == "leak")
+    counted = contained.part.redactions.filter(pl.col("subtype") == "leak")
     assert counted.select("field", "entity", "n_rows").rows() == [("steps.text", "WITHHELD", 1)]
+    assert contained.n_fields == 1
+    assert [(one.field, one.test, one.n, one.is_high) for one in contained.findings] == [
+        ("steps.text", "withheld: vendor_token", 1, False)
+    ]
     assert PLAN.mask_text("<WITHHELD:leak>") == ("<WITHHELD:leak>", [])
 
 
 def test_more_than_a_few_refuse_the_day() -> None:
-    n = contained_limit(0) + 1
-    passed, contained = _passed(_part(*(f"{DISPUTED} {i}" for i in range(n))))
-    assert (passed, contained) == (False, None)
+    assert judge_contained(20, 30) == judge_contained(50, 5_000) == []
+    for n_fields, n_values in ((21, 2_000), (51, 5_000)):
+        assert [one.is_high for one in judge_contained(n_fields, n_values)] == [True]
 
 
 def test_a_rule_that_is_off_refuses_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +90,7 @@ def test_placeholders_and_forged_tokens_never_refuse_a_day() -> None:
     ]
     for some in (texts[at : at + 16] for at in range(0, len(texts), 16)):
         passed, contained = _passed(_part(*some))
-        assert passed or (contained is not None and _passed(contained)[0]), some
+        assert passed or (contained is not None and _passed(contained.part)[0]), some
 
 
 @pytest.mark.parametrize("body", ["hello", "a" * 19, "z" * 20])

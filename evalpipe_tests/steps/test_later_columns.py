@@ -27,8 +27,8 @@ def test_an_older_decision_keeps_every_number_and_gets_what_is_new_as_null(tmp_p
         folder.mkdir(parents=True)
         whole = conform(GATES, frame(GATES, [ROW]))
         whole.drop("score_lower", "p_score").write_parquet(folder / "old.parquet")
-        with_later_columns(context)
+        with_later_columns(context.lake)
         (path,) = context.lake.appended("analysis.gates")
         assert pl.read_parquet(path).equals(whole)
-        with_later_columns(context)
+        with_later_columns(context.lake)
         assert context.lake.appended("analysis.gates") == [path]

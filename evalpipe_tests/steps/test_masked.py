@@ -56,6 +56,9 @@ def test_one_disputed_line_costs_its_field_and_not_the_day(tmp_path: Path) -> No
         assert sorted(rows(context, "masked.steps")["text"]) == ["<WITHHELD:leak>", "Done."]
         counted = rows(context, "masked.redactions").filter(pl.col("entity") == "WITHHELD")
         assert counted.select("subtype", "n_rows").rows() == [("leak", 1)]
+        leak = _masked(context).stats["leak"]
+        assert leak["n_contained"] == 1
+        assert ("steps.text", "withheld: vendor_token") in {(one["field"], one["test"]) for one in leak["findings"]}
 
 
 def test_no_canary_is_published(tmp_path: Path) -> None:

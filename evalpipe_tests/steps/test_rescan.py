@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
@@ -191,3 +192,21 @@ def test_a_dry_run_tells_the_counts_and_makes_nothing(tmp_path: Path, monkeypatc
     ]
     with _opened(home) as context:
         assert _masked(context) == was
+
+
+def test_a_withdrawal_that_a_log_tells_empties_a_day_that_is_scanned_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = _first_night(tmp_path)
+    with _opened(home) as context:
+        word = session("a", DAY + timedelta(days=7), consent="withdrawn", user_id="ana.b42@mail.example.org")[:1]
+        land(context, [write(tmp_path / "word.jsonl", *word)])
+    _with_new_rule(tmp_path, monkeypatch)
+    with _opened(home) as context:
+        assert context.consent.is_empty()
+        done = make(context, "masked", days=[DAY])
+        assert DAY in done["masked"].made
+        assert rescan.RESCANNED in _masked(context).stats
+        told = sorted(rows(context, "masked.sessions")["consent"].to_list(), key=str)
+        assert told == [None, "withdrawn"]
+        assert "that is wrong" not in _texts(context)

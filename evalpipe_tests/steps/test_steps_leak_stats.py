@@ -13,6 +13,7 @@ def _part(witness: str = "w", masked_by: str = "rules.key", **hits: int) -> dict
     return {
         "passed": True,
         "findings": [],
+        "n_contained": 0,
         "counts": {"steps": 3},
         "canaries_planted": 5,
         "canaries_counted": 5,
@@ -27,6 +28,7 @@ def test_parts_are_added_up() -> None:
     assert leak == {
         "passed": True,
         "findings": [],
+        "n_contained": 0,
         "counts": {"steps": 6},
         "canaries_planted": 10,
         "canaries_counted": 10,
@@ -60,3 +62,13 @@ def test_rates_are_held_against_slices_of_the_same_rules_and_key() -> None:
     assert leak_stats.merge([_part(USERNAME=900)], before)["rate_state"] == "within"
     others = [_part(masked_by="other.key", USERNAME=900) for _ in range(7)]
     assert leak_stats.merge([_part(USERNAME=1)], others)["rate_state"] == "unavailable"
+
+
+def test_disputed_fields_are_counted_over_the_parts_of_a_day() -> None:
+    some = _part() | {"n_contained": 12}
+    many = {**_part()["rates"], "n_values": 5_000}
+    assert leak_stats.merge([some], [])["passed"]
+    leak = leak_stats.merge([some, some], [])
+    assert (leak["passed"], leak["n_contained"]) == (False, 24)
+    assert leak["findings"][-1]["field"] == "steps"
+    assert leak_stats.merge([some, some, _part() | {"rates": many}], [])["passed"]

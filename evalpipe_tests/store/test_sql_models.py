@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.store.meta import CriteriaRow, Provenance
-from evalpipe.store.sql_models import SqlModel, in_order, lineage, load_models
+from evalpipe.store.sql_models import SqlModel, in_order, lineage, load_models, write_catalog
 from evalpipe.store.warehouse import Warehouse
 from evalpipe_tests.store.house import SAMPLE
 
@@ -134,6 +136,32 @@ def test_a_changed_file_is_a_changed_digest(tmp_path: Path) -> None:
     (two,) = load_models(write(tmp_path, m=HEAD + "-- column a: One.\nSELECT 1 AS a"))
     (three,) = load_models(write(tmp_path, m=HEAD + "SELECT 2 AS a"))
     assert len({one.digest, two.digest, three.digest}) == 3
+
+
+def test_a_catalog_holds_as_long_as_the_files_do(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path, a=HEAD + "SELECT session_id FROM masked.sessions", b=HEAD + "SELECT session_id FROM analysis.a"
+    )
+    parsed = load_models(folder)
+    write_catalog(folder)
+    kept = load_models(folder)
+    assert kept == parsed
+    assert [model.sources for model in parsed] == [None, None]
+    assert [model.sources for model in kept] == [lineage(model, parsed) for model in parsed]
+    write(folder, b=HEAD + "SELECT 1 AS one FROM analysis.a")
+    changed = load_models(folder)
+    assert [c.name for c in changed[1].columns] == ["one"]
+    assert changed[1].sources is None
+
+
+def test_the_shipped_catalog_is_fresh() -> None:
+    assert all(model.sources is not None for model in load_models(sql_dir())), "run make docs"
+
+
+def test_a_night_takes_no_sql_apart() -> None:
+    code = "import sys, evalpipe.definitions as d\nd.build_defs()\nprint('sqlglot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 # ---- the shipped models ------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from evalpipe.orchestration.metadata import definition_metadata, markdown_table
 from evalpipe.orchestration.partitions import SINGLE_RUN
 from evalpipe.orchestration.resources import HomeResource
 from evalpipe.steps import quality
+from evalpipe.store.lake import read_part
 
 _QUALITY, _, _DRIFT = quality.TABLES
 _CHECKS = {
@@ -58,7 +59,7 @@ def signal_quality(home: HomeResource) -> Iterator[Any]:
     """Make the tables of the review loop, and judge them."""
     with home.open() as context:
         files = quality.make(context)
-    tables = {name: pl.read_parquet(path) for name, path in files.items()}
+    tables = {name: read_part(name, path) for name, path in files.items()}
     for name, data in tables.items():
         yield dg.MaterializeResult(
             asset_key=asset_key(name), metadata={"dagster/row_count": data.height, "rows": _shown(data)}
