@@ -144,7 +144,8 @@ def _tasks(population: Population, use: Bools, criteria: Criteria, stamp: Stamp)
     """Success on tasks that all versions tried; each task counts once, however often it was tried.
 
     Trials of a task that were drawn count within it for those that they stand for. The task itself weighs
-    what any other does: a task set is no traffic. Where outcomes are stated and no task is named, they are compared as the headline is, in strata.
+    what any other does: a task set is no traffic. Where outcomes are stated and no task is named, they are
+    compared as the headline is, in strata.
     """
     pair = read_pair(population.sessions, OBJECTIVE)
     seed = stamp.seed(OBJECTIVE, "all", TASKS)
