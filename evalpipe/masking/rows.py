@@ -95,7 +95,7 @@ class RowMasker:
             values = [self._text(_take(row, name)) for name in self.form.fields]
         except RowRefusedError:
             return
-        terms = self._terms.get(session, {})
+        terms = self._terms.get(session, dictionary.Terms())
         before = len(terms)
         terms |= {term: taught for term, taught in own.items() if term not in terms}
         for text in (*(v for v in values if v), _dumped(self._without(row, self.form.keep))):
@@ -115,7 +115,8 @@ class RowMasker:
         """
         row = self._parsed(line)
         session = self._session(row)
-        terms = self._own_terms(row) | (self._terms.get(session, {}) if session is not None else {})
+        terms = self._own_terms(row)
+        terms |= self._terms.get(session, {}) if session is not None else {}
         results = {name: self._masked(self._text(_take(row, name)), terms) for name in self.form.fields}
         kept = {_path(row, name): _take(row, name) for name in self.form.keep if _has(row, name)}
         rest = self._without(row, self.form.keep)
