@@ -16,7 +16,7 @@ from typing import IO, Any
 import orjson
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.masking import dictionary, texts
+from evalpipe.masking import dictionary, documents, texts
 from evalpipe.masking.engine import WITHHELD
 from evalpipe.masking.kernel import is_opaque
 from evalpipe.masking.plan import MaskPlan
@@ -130,7 +130,8 @@ class RowMasker:
         if rest:
             masked = texts.mask(self.plan, _dumped(rest), terms)
             is_withheld = any(span.entity == WITHHELD for span in masked.spans)
-            out = {REST: orjson.loads(masked.text)} if is_withheld else orjson.loads(masked.text)
+            left = documents.read(masked.text)
+            out = {REST: left} if is_withheld else left
         if session_name is not None and token is not None:
             out[session_name] = token
         out |= {name: self.plan.rekey("u", value) for name, value in users.items()}
@@ -166,6 +167,8 @@ class RowMasker:
             raise RowRefusedError("RECORD_TOO_LARGE")
         try:
             row = orjson.loads(line)
+            if documents.is_inexact(line.decode()):
+                row = documents.read(line.decode())
         except orjson.JSONDecodeError:
             row = _lenient(line)
         if not isinstance(row, dict):
@@ -220,7 +223,7 @@ def _spans(result: texts.MaskedText | None) -> list[dict[str, Any]]:
 
 def _dumped(rest: dict[str, Any]) -> str:
     try:
-        return orjson.dumps(rest).decode()
+        return orjson.dumps(rest, default=documents.as_it_was).decode()
     except TypeError:
         # It reads deeper than it writes, and knows no integer above 64 bits.
         try:
