@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,13 +18,16 @@ from evalpipe.analysis.evidence.headline import Bools, Headline, Ints
 from evalpipe.inference import Check
 from evalpipe.inference.feedback import followed
 from evalpipe.inference.model import Floats
-from evalpipe.inference.shift import net_shift
+from evalpipe.inference.shift import net_estimate
 
 CHECK = "feedback_loop"
 #: Correlation and p-value at which the check is told.
 LIMIT, LEVEL = 0.5, 0.05
 #: Pairs of a version and a change below which there is no correlation to speak of.
 MIN_PAIRS = 5
+#: Changes that are looked at, the latest: each takes an estimate over all sessions before it, so that all
+#: of a window that changes by the hour would cost its square. The latest have the most behind them.
+MAX_CHANGES = 50
 #: Epoch of sessions for which none is logged.
 _UNLOGGED = "all"
 #: Share of an epoch's sessions that may begin after the next epoch did; more run side by side.
@@ -50,7 +53,8 @@ def feedback_checks(headline: Headline) -> list[Check]:
     """The one row of the check."""
     if headline.population.epochs == [_UNLOGGED]:
         return [_none("unavailable", "No routing epoch is logged, so it is not known when routing changed.")]
-    changes = _changes(headline)
+    every = _changes(headline)
+    changes = every[-MAX_CHANGES:]
     if not changes:
         return [_none("ok", "Routing did not change within this window: no epoch comes after another.")]
     pairs = _pairs(headline, changes)
@@ -66,6 +70,8 @@ def feedback_checks(headline: Headline) -> list[Check]:
         f"Shares of {n} pairs of version and change ({n_changes} changes of routing) against the net improvement of "
         f"the sessions before: Spearman {rho:+.2f}, p = {p:.3g} with estimates dealt anew within each change."
     )
+    if len(changes) < len(every):
+        detail += f" Only the latest {len(changes)} of {len(every)} changes are looked at."
     if is_over:
         side = "the better" if rho > 0 else "the worse"
         detail += f" Traffic went to {side} numbers, so versions differ in when and to whom they were shown: only "
@@ -80,7 +86,8 @@ def _changes(headline: Headline) -> list[tuple[Bools, Bools, int]]:
     inside = [population.epoch == code for code in range(len(population.epochs))]
     order = sorted(inside, key=lambda use: int(started[use].min()))
     pairs = [(one, other, int(started[other].min())) for one, other in itertools.pairwise(order)]
-    return [(one, other, at) for one, other, at in pairs if (started[one] >= at).mean() <= _OVERLAP]
+    weight = _weight(headline)
+    return [(one, other, at) for one, other, at in pairs if _share(weight[one], started[one] >= at) <= _OVERLAP]
 
 
 def _pairs(headline: Headline, changes: list[tuple[Bools, Bools, int]]) -> Followed:
@@ -91,13 +98,14 @@ def _pairs(headline: Headline, changes: list[tuple[Bools, Bools, int]]) -> Follo
 
 def _followed(headline: Headline, changes: list[tuple[Bools, Bools, int]]) -> Iterator[tuple[float, float, int]]:
     population, k = headline.population, len(headline.versions)
-    started = _started(headline)[headline.use]
+    started, weight = _started(headline)[headline.use], _weight(headline)
     sign = 1.0 if headline.metric.is_higher_better else -1.0
     for at, (one, other, start) in enumerate(changes):
         known = _before(headline, started < start)
         if known is None:
             continue
-        shares = [np.bincount(population.version[use], minlength=k) / use.sum() for use in (one, other)]
+        served = [np.bincount(population.version[use], weight[use], k) for use in (one, other)]
+        shares = [n / n.sum() for n in served]
         seen = (shares[0] > 0) | (shares[1] > 0)
         for version in np.flatnonzero(np.isfinite(known) & seen):
             # Equal changes are ties, whatever is left in their last digits.
@@ -109,17 +117,17 @@ def _before(headline: Headline, use: Bools) -> Floats | None:
     """(K,) net improvement by the sessions of the sample in ``use``; ``None`` without any."""
     if not use.any():
         return None
-    sample = headline.sample
-    part = replace(
-        sample,
-        y=sample.y[use],
-        d=sample.d[use],
-        version=sample.version[use],
-        stratum=sample.stratum[use],
-        user=sample.user[use],
-        epoch=sample.epoch[use],
-    )
-    return net_shift(part, headline.options).estimate
+    return net_estimate(headline.sample.take(use), headline.options)
+
+
+def _weight(headline: Headline) -> Floats:
+    """(P,) sessions of all traffic that each one stands for."""
+    weight = headline.population.weight
+    return np.ones(headline.population.n) if weight is None else weight
+
+
+def _share(weight: Floats, inside: Bools) -> float:
+    return float(weight[inside].sum() / weight.sum())
 
 
 def _started(headline: Headline) -> Ints:

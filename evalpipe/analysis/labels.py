@@ -12,13 +12,28 @@ import polars as pl
 
 SEPARATOR = " · "
 
-#: What a task of a controlled set goes by: the domains of one benchmark count their tasks from the
-#: beginning each, so task 40 of one is not task 40 of another.
-TASK = ("source", "scenario", "task_id")
+#: What a task of a controlled set goes by, in rows that have their domain (:func:`with_domain`): the
+#: domains of one benchmark count their tasks from the beginning each, so task 40 of one is not task 40 of
+#: another.
+TASK = ("source", "task_domain", "task_id")
 
 #: Check in ``analysis.diagnostics`` that counts sessions which lack a part of their label.
 MISSING = {"agent_release": "missing_release", "model": "missing_model"}
 MIXED = "mixed_models"
+
+
+def with_domain(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The rows with ``task_domain``, what the log declares of the work; empty where the scenario was inferred.
+
+    What is inferred rests on the first message and the tools that a harness offers: attempts at one task in
+    two harnesses would be two tasks, which pair with nothing and count as independent. Rows that were made
+    before the method was kept hold their scenario, as they did.
+
+    Args:
+        outcomes: Rows of ``signals.session_outcomes``.
+    """
+    is_declared = pl.col("scenario_method").is_null() | (pl.col("scenario_method") == "declared")
+    return outcomes.with_columns(task_domain=pl.when(is_declared).then("scenario").otherwise(pl.lit("")))
 
 
 def version_labels(outcomes: pl.DataFrame, compare_by: Sequence[str]) -> pl.Series:

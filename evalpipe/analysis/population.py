@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evalpipe.analysis.labels import TASK, version_labels
+from evalpipe.analysis.labels import TASK, version_labels, with_domain
 from evalpipe.analysis.sampling import NO_VALUE, inside_population, sampling_weights
 from evalpipe.criteria.model import Sampling
 from evalpipe.inference import Sample
@@ -38,7 +38,7 @@ class Population:
     """Sessions with a version, one entry each.
 
     Attributes:
-        sessions: Their outcome rows with the label as ``version``, (N rows).
+        sessions: Their outcome rows with the label as ``version`` and ``task_domain``, (N rows).
         versions: Labels in order; codes index them. strata: likewise, ancestors included.
         epochs: Routing epochs, likewise.
         parents: (S,) code of the stratum that a sparse one is merged into, or -1.
@@ -117,7 +117,7 @@ def encode(
         controlled task set: then the task is, because repeats of one task succeed or fail together.
     """
     labelled = outcomes.with_columns(version_labels(outcomes, compare_by)).filter(pl.col("version").is_not_null())
-    sessions = inside_population(labelled, sampling).sort("session_id")
+    sessions = with_domain(inside_population(labelled, sampling)).sort("session_id")
     leaf = stratum_label(sessions, strata)
     chain = _ancestors(strata)
     labels = [leaf, *(stratum_label(sessions, columns) for columns in chain)]

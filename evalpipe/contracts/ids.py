@@ -11,6 +11,9 @@ LONG_ID_CHARS = 16
 #: Ids of fewer different characters are placeholders, such as a UUID of zeros.
 LEAST_DIFFERENT_CHARS = 8
 
+#: Between a short id that several users bear at once, and the trace that tells a session of theirs apart.
+OF_USER = "@trace:"
+
 
 def is_long_id(native: str) -> bool:
     """Whether an id of a conversation, without the name of its source, is long enough to mean it alone."""

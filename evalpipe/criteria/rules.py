@@ -55,6 +55,7 @@ NOT_STRATA: dict[str, str] = {
     "agent_release": "it is what is compared",
     "model": "it is what is compared",
     "user_id": "users are the clusters, and a stratum needs several of them",
+    "scenario_method": "it says how the scenario was told, which is no kind of work",
     "started_at": "every session would be its own stratum",
     "assignment_probability": "it depends on the version that was drawn",
 }

@@ -60,6 +60,9 @@ def estimand(
 
     Returns:
         The coefficients. With ``own_share`` each version is scored on its own mix of work.
+
+    Raises:
+        ValueError: The population is ``standard`` and no weights are given.
     """
     n_versions, n_strata = traffic.shape
     weights = _weights(traffic, population, standard)
@@ -94,7 +97,9 @@ def estimand(
 
 def _weights(traffic: Floats, population: str, standard: Floats | None) -> Floats:
     n_versions, n_strata = traffic.shape
-    if population == "standard" and standard is not None:
+    if population == "standard":
+        if standard is None:
+            raise ValueError("population 'standard' needs weights")
         return np.tile(standard / standard.sum(), (n_versions, 1))
     if population == "overlap":
         thinnest = 1.0 / (1.0 / traffic).sum(axis=0)

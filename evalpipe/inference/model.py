@@ -7,7 +7,7 @@ computation. Inputs are plain arrays, one entry a session; outputs are arrays, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,23 @@ class Sample:
     weight: Floats | None = None
     y_low: float = -np.inf
     y_high: float = np.inf
+
+    def take(self, use: Bools) -> Sample:
+        """Some of the sessions, each with its weight; codes stay those of the whole.
+
+        Args:
+            use: (N,) sessions to take.
+        """
+        return replace(
+            self,
+            y=self.y[use],
+            d=self.d[use],
+            version=self.version[use],
+            stratum=self.stratum[use],
+            user=self.user[use],
+            epoch=self.epoch[use],
+            weight=None if self.weight is None else self.weight[use],
+        )
 
 
 @dataclass(frozen=True, slots=True)

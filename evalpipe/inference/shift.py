@@ -44,6 +44,28 @@ class Shift:
     reasons: list[tuple[str, ...]]
 
 
+def net_estimate(sample: Sample, options: Options) -> Floats:
+    """Net improvement of every version without its error: many times faster where only the number is read.
+
+    Args:
+        sample, options: As in a comparison.
+
+    Returns:
+        (K,) as :func:`net_shift` estimates it; NaN for versions that cannot be compared.
+
+    Raises:
+        ValueError: As :func:`compare`.
+    """
+    check_sample(sample)
+    check_options(options, sample.n_versions, sample.n_strata)
+    totals = total(sample)
+    support = find_support(sample, totals, options)
+    if nothing_to_compare(sample, totals, support, options):
+        return np.full(sample.n_versions, np.nan)
+    prepared = prepare(sample, totals, support, options)
+    return spread(sample.n_versions, prepared.versions)(prepared.sums.mean @ prepared.target.ell)
+
+
 def net_shift(sample: Sample, options: Options) -> Shift:
     """Net improvement of every version with its CR3 interval.
 

@@ -65,8 +65,9 @@ def scan(series: pl.Series) -> dict[str, int]:
         return out
     every = sorted({literal for d in detectors() for literal in d.literals})
     with_literal = rows.filter(rows.str.contains_any(pl.Series([every])))
+    with_shape = rows.filter(rows.str.contains(_any_shape()))
     for detector in detectors():
-        base = with_literal if detector.literals else rows
+        base = with_literal if detector.literals else with_shape
         named = "v" in detector.pattern.groupindex
         n = sum(
             detector.confirm(value)
@@ -78,6 +79,12 @@ def scan(series: pl.Series) -> dict[str, int]:
         if n:
             out[detector.id] = n
     return out
+
+
+@lru_cache(maxsize=1)
+def _any_shape() -> str:
+    """The shapes of detectors without a literal as one expression: one pass over a column costs a fifth of nine."""
+    return "|".join(f"(?:{d.shape})" for d in detectors() if not d.literals)
 
 
 def is_high(detector_id: str) -> bool:

@@ -22,8 +22,8 @@ LOGIC: dict[str, str] = {
     "raw": "1",
     "masked": "3",
     "signals": "7",
-    "outcomes": "8",
-    "analysis": "16",
+    "outcomes": "9",
+    "analysis": "17",
     "scorecard": "1",
 }
 

@@ -8,6 +8,9 @@ and the spans of a trace, lie in several files. A span has an id, which tells wh
 
 - A copy that is named by its trace alone, since the span that names the conversation lies in another file,
   is of the session that holds the trace under a name, if there is one such session only.
+- Under a short id that two users bear, a file gives the bare id to the user who comes first in it, and names
+  the others' sessions by a trace of theirs. Copies of one such id that share a trace are one session, so they
+  get one name, and never that of the first user, which another file may give to somebody else.
 - Copies of one id are parts if the id is a long one (``contracts/ids.py``), or if they share a trace. Names
   and numbers are given twice: of copies that share nothing else the largest counts.
 - A span that two copies hold began in the same second in both. What contradicts a larger copy is left out.
@@ -24,7 +27,7 @@ from typing import Any
 
 import polars as pl
 
-from evalpipe.contracts.ids import is_long_id
+from evalpipe.contracts.ids import OF_USER, is_long_id
 from evalpipe.store.parts import Joined
 
 #: What is asked of spans: which copy, and by span what :func:`~evalpipe.sources` marks it by.
@@ -52,6 +55,7 @@ def named_by_trace(copies: pl.DataFrame) -> pl.DataFrame:
     rows = copies.with_columns(is_renamed=pl.lit(value=False))
     if rows["traces"].null_count() == rows.height:
         return rows
+    rows = _named_by_user(rows)
     held = (
         rows.filter(pl.col("traces").is_not_null())
         .select("session_id", "source", trace="traces")
@@ -71,10 +75,54 @@ def named_by_trace(copies: pl.DataFrame) -> pl.DataFrame:
     return (
         rows.join(names, on="session_id", how="left", maintain_order="left")
         .with_columns(
-            is_renamed=is_nameless,
+            is_renamed=is_nameless | pl.col("is_renamed"),
             session_id=pl.when(is_nameless).then("name").otherwise("session_id"),
         )
         .drop("name")
+    )
+
+
+def _named_by_user(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give copies of a session of one of several users, whom each file ranks its own way, one name."""
+    shared = pl.col("session_id").str.split(OF_USER).list.first()
+    of_user = rows.filter(pl.col("session_id").str.contains(OF_USER, literal=True), pl.col("traces").is_not_null())
+    if of_user.is_empty():
+        return rows
+    told = of_user.select("source", "session_id", "traces", shared=shared).unique().sort(pl.all())
+    # Ids of sessions that hold a trace in common, also over a third, are of one.
+    above: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while (higher := above.get(name, name)) != name:
+            name = higher
+        return name
+
+    holders: dict[tuple[str, str], str] = {}
+    for _, session_id, traces, base in told.iter_rows():
+        for trace in traces:
+            one, other = top(holders.setdefault((base, trace), session_id)), top(session_id)
+            above[max(one, other)] = min(one, other)
+    names = pl.DataFrame(
+        [(base, trace, top(session_id)) for (base, trace), session_id in holders.items()],
+        schema={"shared": pl.String, "traces": pl.String, "of_user": pl.String},
+        orient="row",
+    )
+    numbered = rows.with_row_index("row").with_columns(shared=shared)
+    found = (
+        numbered.filter(pl.col("traces").is_not_null())
+        .select("row", "shared", "traces")
+        .explode("traces", empty_as_null=False)
+        .join(names, on=["shared", "traces"])
+        .group_by("row")
+        # Spans that name nobody go with the first user of their file: such a session ties no two to each other.
+        .agg(pl.col("of_user").first(), n_names=pl.col("of_user").n_unique())
+        .filter(pl.col("n_names") == 1)
+        .drop("n_names")
+    )
+    joined = numbered.join(found, on="row", how="left", maintain_order="left")
+    name = pl.coalesce("of_user", "session_id")
+    return joined.with_columns(is_renamed=pl.col("is_renamed") | (name != pl.col("session_id")), session_id=name).drop(
+        "of_user", "shared", "row"
     )
 
 

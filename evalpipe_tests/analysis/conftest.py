@@ -76,6 +76,7 @@ def outcome_rows(
         "n_models": [1] * n,
         "user_id": [f"u{i % max(2, n // 3):05d}" for i in range(n)],
         "scenario": ["coding"] * n,
+        "scenario_method": ["declared"] * n,
         "task_type": [None] * n,
         "language": ["en"] * n,
         "task_id": [None] * n,

@@ -320,6 +320,27 @@ def test_tasks_that_both_were_given(make_outcomes: Any, run: Run, criteria: Crit
     assert (tries["t_all"], tries["first_attempt"], tries["eventual"]) == (3, pytest.approx(2 / 3), None)
 
 
+def test_a_task_is_one_whatever_work_its_attempts_were_taken_for(
+    make_outcomes: Any, run: Run, criteria: Criteria
+) -> None:
+    loose = replace(
+        criteria, estimand=replace(criteria.estimand, min_sessions_per_version=1, strata=("routing_epoch",))
+    )
+    made = controlled(make_outcomes, trials=2)
+    # Told from the first message and the tools offered, so that two harnesses differ, and two trials may.
+    guessed = pl.when(pl.col("model") == "a", pl.col("trial") == 0).then(pl.lit("data")).otherwise(pl.lit("coding"))
+    told = made.with_columns(scenario=guessed, scenario_method=pl.lit("rule"))
+    tables = run(told, loose)
+    assert rows(tables, "paired_tasks", version=A, other=B)[0]["n_tasks"] == 3
+    assert rows(tables, "attempts", version=A)[0]["t_all"] == 3
+    number = rows(tables, "net_improvement", metric=loose.outcomes.headline, slice="all", version=A)[0]
+    assert number["n_users"] == 3
+    # A part that was written before the method was carried keeps the key that it had.
+    for method in ("declared", None):
+        parted = run(told.with_columns(scenario_method=pl.lit(method, dtype=pl.String)), loose)
+        assert rows(parted, "attempts", version=A)[0]["t_all"] == 6
+
+
 def test_tasks_of_one_name_in_two_domains_are_two_tasks(make_outcomes: Any, run: Run, criteria: Criteria) -> None:
     loose = replace(criteria, estimand=replace(criteria.estimand, min_sessions_per_version=1))
     one = controlled(make_outcomes)

@@ -61,6 +61,33 @@ def test_all_arrangements_of_a_small_window_are_listed(
     assert recipe["p"][0] == pytest.approx(away.mean())
 
 
+def test_listed_arrangements_are_weighed_as_the_criteria_weigh(
+    small: pl.DataFrame, run: Run, with_estimand: Callable[..., Criteria]
+) -> None:
+    weights = {"scenario=chat": 0.9, "scenario=coding": 0.1}
+    weighed = with_estimand(
+        min_sessions_per_version=2, population="fixed:spring", population_weights=weights, min_support_share=0.0
+    )
+    tables = run(small, weighed)
+
+    def gap_weighed(is_b: np.ndarray) -> float:
+        parts = [slice(0, 6), slice(6, 12)]
+        return float(
+            sum(
+                w * (Y[part][is_b[part]].mean() - Y[part][~is_b[part]].mean())
+                for w, part in zip((0.9, 0.1), parts, strict=True)
+            )
+            / 2
+        )
+
+    every, own = np.array([gap_weighed(one) for one in arrangements()]), gap_weighed(IS_B)
+    assert own != pytest.approx(gap(IS_B))
+    listed = tables["analysis.estimators"].filter(estimator="exact_permutation", version=B).row(0, named=True)
+    assert listed["population"] == "fixed:spring"
+    assert listed["estimate"] == pytest.approx(own)
+    assert listed["p"] == pytest.approx(float((np.abs(every) >= abs(own) - 1e-12).mean()))
+
+
 @pytest.mark.parametrize(("design", "method"), [("randomized_session", "table"), ("observational", None)])
 def test_a_p_value_says_how_it_was_found(
     trial: Callable[..., pl.DataFrame], run: Run, with_estimand: Callable[..., Criteria], design: str, method: Any

@@ -86,6 +86,8 @@ def test_enumeration_says_why_not() -> None:
     assert enumerate_labels(np.ones(4), np.arange(4) % 2, np.zeros(4, dtype=int), 2, 1).reason == "no_variation"
     assert enumerate_labels(y[:2], version[:2], stratum[:2], 3, 1).reason == "incomplete_stratum"
     assert enumerate_labels(y[:2], version[:2] * 0, stratum[:2], 1, 1).reason == "incomplete_stratum"
+    with pytest.raises(ValueError, match="standard"):
+        enumerate_labels(y, version, stratum, 2, 1, population="standard")
     with pytest.raises(ValueError, match="finite"):
         enumerate_labels(np.array([np.inf, 1.0]), np.array([0, 1]), np.zeros(2, dtype=int), 2, 1)
 

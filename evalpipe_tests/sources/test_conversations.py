@@ -127,6 +127,43 @@ def test_rows_of_one_conversation_may_each_hold_their_own_turn(tmp_path: Path, c
     assert [at.minute for at in found.rows("started_at")] == [0, 0, 1, 1, 2, 2]
 
 
+SHORT_TURNS = [("continue", "a0"), ("go", "a1"), ("continue", "a2"), ("go", None), ("yes", "a4"), ("go", "a1")]
+
+
+@pytest.mark.parametrize("conversation", [A, "7"])
+def test_rows_of_one_turn_may_say_what_was_said_before(tmp_path: Path, conversation: str) -> None:
+    """People type "yes" and "continue" again; such a row is no other version of an earlier turn."""
+    rows = [
+        {**turn(conversation, question, answer or ""), "created_at": f"2026-01-05T10:0{n}:00Z"}
+        for n, (question, answer) in enumerate(SHORT_TURNS)
+    ]
+    for row, (_, answer) in zip(rows, SHORT_TURNS, strict=True):
+        row["messages"] = row["messages"] if answer else row["messages"][:-1]
+    expected = [text for turn_of in SHORT_TURNS for text in turn_of if text]
+    # What is delivered a second time says nothing more.
+    for delivered in (rows, [*rows, rows[2], rows[0]]):
+        found = read(tmp_path, *delivered)
+        assert found.rows("text") == expected
+        assert sum(chunk.sessions.height for chunk in found.chunks) == 1
+    logged = [
+        {"conversation_id": conversation, "id": f"resp_{n}", "created_at": row["created_at"],
+         "messages": [{"role": "user", "content": question}], "response": {"role": "assistant", "content": f"r{n}"}}
+        for n, (row, (question, _)) in enumerate(zip(rows, SHORT_TURNS, strict=True))
+    ]  # fmt: skip
+    found = read(tmp_path, *logged, name="requests.jsonl")
+    assert found.rows("text") == [text for n, (question, _) in enumerate(SHORT_TURNS) for text in (question, f"r{n}")]
+
+
+def test_a_row_that_grew_out_of_a_question_alone_counts_once(tmp_path: Path) -> None:
+    said_of = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "q"},
+    ]
+    found = read(tmp_path, *({"conversation_id": A, "messages": said_of[:n]} for n in (1, 2, 3)))
+    assert found.rows("text") == ["q", "a", "q"]
+
+
 def test_rows_of_a_window_that_moves_overlap(tmp_path: Path) -> None:
     whole = [{"role": role, "content": f"{role[0]}{n}"} for n in range(4) for role in ("user", "assistant")]
     found = read(tmp_path, *({"conversation_id": A, "messages": whole[n : n + 4]} for n in (0, 2, 4)))

@@ -207,29 +207,52 @@ def test_names_that_nobody_chose_name_no_agent(tmp_path: Path, name: str) -> Non
     assert read.session["agent"] == "otlp"
 
 
-def test_a_short_id_of_two_users_is_a_session_of_each(tmp_path: Path) -> None:
-    def asked(span_id: str, start: float, trace: str, user: str | None, text: str) -> dict[str, Any]:
-        who = {} if user is None else {"user.id": user}
-        row = phoenix_row(
-            span_id, None, "LLM", start, **{"session.id": "1", **who},
-            **{"llm.input_messages": [{"message.role": "user", "message.content": text}]},
-            **{"llm.output_messages": [{"message.role": "assistant", "message.content": "ok"}]},
-        )  # fmt: skip
-        return (
-            {**row, "context": {**row["context"], "trace_id": trace}}
-            if "context" in row
-            else {**row, "context.trace_id": trace}
-        )
+def asked_by(user: str | None, trace: str, start: float, text: str) -> dict[str, Any]:
+    """A span of a session that is numbered 1, of a trace and a user."""
+    who = {} if user is None else {"user.id": user}
+    row = phoenix_row(
+        trace, None, "LLM", start, **{"session.id": "1", **who},
+        **{"llm.input_messages": [{"message.role": "user", "message.content": text}]},
+        **{"llm.output_messages": [{"message.role": "assistant", "message.content": "ok"}]},
+    )  # fmt: skip
+    return {**row, "context.trace_id": trace}
 
-    rows = [asked("a", 0, "t1", "ann", "of ann"), asked("b", 10, "t2", "bob", "of bob")]
-    rows += [asked("c", 20, "t3", "bob", "more of bob"), asked("d", 30, "t4", "ann", "more of ann")]
-    for order in (rows, rows[::-1]):
+
+OF_TWO_USERS = [
+    asked_by("ann", "t1", 0, "of ann"),
+    asked_by("bob", "t2", 10, "of bob"),
+    asked_by("bob", "t3", 20, "more of bob"),
+    asked_by("ann", "t4", 30, "more of ann"),
+]
+
+
+def words_by_session(read: Read) -> dict[str, list[str]]:
+    steps = read.steps.filter(kind="user").sort("session_id", "seq")
+    return dict(steps.group_by("session_id", maintain_order=True).agg("text").iter_rows())
+
+
+def test_a_short_id_of_two_users_is_a_session_of_each(tmp_path: Path) -> None:
+    for order in (OF_TWO_USERS, OF_TWO_USERS[::-1]):
         read = Read(write(tmp_path, *order))
-        said = dict(read.steps.filter(kind="user").group_by("session_id", maintain_order=True).agg("text").iter_rows())
         users = dict(read.sessions.select("session_id", "user_id").iter_rows())
-        assert sorted((users[key], texts) for key, texts in said.items()) == [
+        assert sorted((users[key], texts) for key, texts in words_by_session(read).items()) == [
             ("ann", ["of ann", "more of ann"]), ("bob", ["of bob", "more of bob"]),
         ]  # fmt: skip
-        assert "phoenix:1" not in users
-    alone = Read(write(tmp_path, *rows[1:3], asked("e", 40, "t5", None, "nobody's")))
+    alone = Read(write(tmp_path, *OF_TWO_USERS[1:3], asked_by(None, "t5", 40, "nobody's")))
     assert alone.session["session_id"] == "phoenix:1"
+
+
+def test_the_first_user_keeps_a_short_id_however_the_log_grows(tmp_path: Path) -> None:
+    """A log that names other sessions than before it grew counts the first user's twice."""
+    rows = [*OF_TWO_USERS, asked_by("eve", "t0", 50, "of eve"), asked_by(None, "t9", 55, "nobody's")]
+    names = {"ann": "phoenix:1", "bob": "phoenix:1@trace:t2", "eve": "phoenix:1@trace:t0"}
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    for n in range(1, len(rows) + 1):
+        path = write(tmp_path, *rows[:n])
+        for options in ({}, {"spool": spool, "held_bytes": 10}):
+            read = Read(path, **options)
+            users = dict(read.sessions.select("user_id", "session_id").iter_rows())
+            assert users == {user: name for user, name in names.items() if user in users}
+            if n == len(rows):
+                assert words_by_session(read)["phoenix:1"] == ["of ann", "more of ann", "nobody's"]

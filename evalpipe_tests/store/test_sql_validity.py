@@ -33,7 +33,9 @@ def _made() -> dict[str, list[Mapping[str, Any]]]:
     for task, pair in enumerate(PAIRS):
         for trial, (success, is_with) in enumerate(pair):
             name = f"s{task}{trial}"
-            outcomes.append(_outcome(name, float(success), model=("m-a", "m-b")[trial], task_id=f"t{task}"))
+            # The kind of work was guessed, once so and once so: it is one task all the same.
+            guess = {"scenario": ("coding", "data")[trial], "scenario_method": "rule"}
+            outcomes.append(_outcome(name, float(success), model=("m-a", "m-b")[trial], task_id=f"t{task}", **guess))
             if is_with:  # twice in a session counts as once
                 hard += [{"session_id": name, "signal": "command_error"} for _ in range(1 + trial)]
             hard.append({"session_id": name, "signal": "objective.success" if success else "objective.failure"})

@@ -77,3 +77,29 @@ def test_a_trace_that_one_session_holds_under_a_name_is_that_sessions() -> None:
     ]  # fmt: skip
     two = pl.concat([rows, rows[1:2].with_columns(session_id=pl.lit("otlp:another"))])
     assert not named_by_trace(two)["is_renamed"].any()
+
+
+def _named(*rows: tuple[str, list[str]]) -> list[tuple[str, bool]]:
+    """Ids that copies get, and whether they were renamed."""
+    copies = pl.DataFrame([(f"otlp:{name}", "otlp", held) for name, held in rows],
+        schema=["session_id", "source", "traces"], orient="row")  # fmt: skip
+    return [(name.removeprefix("otlp:"), is_renamed)
+        for name, is_renamed in named_by_trace(copies).select("session_id", "is_renamed").rows()]  # fmt: skip
+
+
+def test_a_user_who_comes_first_in_one_file_only_is_one_session() -> None:
+    """The first user of a file bears a short id alone, so another file may name the same session by its trace."""
+    assert _named(("1", ["t1"]), ("1", ["t0"]), ("1@trace:t1", ["t1", "t2"])) == [
+        ("1@trace:t1", True), ("1", False), ("1@trace:t1", False),
+    ]  # fmt: skip
+    # Files that begin and end elsewhere in the session name it by other traces of it.
+    assert _named(("1@trace:t3", ["t3", "t4"]), ("1@trace:t2", ["t2", "t3"]), ("1@trace:t4", ["t4"])) == [
+        ("1@trace:t2", True), ("1@trace:t2", False), ("1@trace:t2", True),
+    ]  # fmt: skip
+    assert _named(("1@trace:t1", ["t1"]), ("2@trace:t1", ["t1"]), ("2", ["t1"])) == [
+        ("1@trace:t1", False), ("2@trace:t1", False), ("2@trace:t1", True),
+    ]  # fmt: skip
+    # A trace that names nobody is told with whoever is first, and so is of no one for certain.
+    assert _named(("1", ["t1", "t9"]), ("1", ["t2", "t9"]), ("1@trace:t2", ["t2"])) == [
+        ("1", False), ("1@trace:t2", True), ("1@trace:t2", False),
+    ]  # fmt: skip

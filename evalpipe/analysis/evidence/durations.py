@@ -7,7 +7,6 @@ median over successes only is labelled so; medians of parts are never averaged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -119,15 +118,4 @@ def _shift(headline: Headline, seconds: Floats, is_ended: Bools, horizon: float)
     use = np.isfinite(pseudo)
     if not use.any():
         return None
-    sample = replace(
-        headline.sample,
-        y=pseudo[use],
-        d=np.ones(int(use.sum())),
-        version=population.version[use],
-        stratum=population.stratum[use],
-        user=population.cluster[use],
-        epoch=population.epoch[use],
-        weight=None if population.weight is None else population.weight[use],
-        y_low=-np.inf,
-    )
-    return net_shift(sample, headline.options)
+    return net_shift(population.sample(pseudo, np.ones(population.n), use), headline.options)

@@ -32,9 +32,18 @@ def listed_lines(headline: Headline) -> Iterator[Line]:
     if (sample.d[use] != 1).any():
         return
     strata, stratum = np.unique(headline.target[sample.stratum[use]], return_inverse=True)
-    population = headline.options.population
+    own = headline.options.population == "own_share"
+    # Of the comparison itself, so that what is tested is what it estimates, whoever declared the weights.
+    weights = None if own else headline.found.weights[strata]
     found = enumerate_labels(
-        sample.y[use], place[sample.version[use]], stratum, len(compared), len(strata), reference, population
+        sample.y[use],
+        place[sample.version[use]],
+        stratum,
+        len(compared),
+        len(strata),
+        reference,
+        "own_share" if own else "standard",
+        weights,
     )
     if found.status != "ok":
         return
@@ -43,7 +52,7 @@ def listed_lines(headline: Headline) -> Iterator[Line]:
             "exact_permutation",
             int(k),
             reference,
-            population,
+            headline.criteria.estimand.population,
             float(found.observed[at]),
             _NAN,
             _NAN,

@@ -129,17 +129,7 @@ def _compare(headline: Headline, inside: Bools) -> Shift | None:
     inside = inside & np.isin(sample.version, headline.compared)
     if not inside.any():
         return None
-    part = replace(
-        sample,
-        y=sample.y[inside],
-        d=sample.d[inside],
-        version=sample.version[inside],
-        stratum=sample.stratum[inside],
-        user=sample.user[inside],
-        epoch=sample.epoch[inside],
-        weight=None if sample.weight is None else sample.weight[inside],
-    )
-    return net_shift(part, replace(headline.options, min_sessions_per_version=1))
+    return net_shift(sample.take(inside), replace(headline.options, min_sessions_per_version=1))
 
 
 def _planned(headline: Headline) -> float:

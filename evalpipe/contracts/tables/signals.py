@@ -266,6 +266,7 @@ SESSION_OUTCOMES = Table(
         Column("n_models", I32, "Distinct models that answered.", nullable=False, low=0, timing=POST),
         Column("user_id", S, "User; null where the log names none.", sensitivity=PSEUDONYM, timing=PRE),
         Column("scenario", S, "Scenario.", nullable=False, timing=PRE),
+        Column("scenario_method", S, "Where the scenario comes from; null in rows that were made before it was kept.", values=("declared", "rule", "default"), timing=PRE),
         Column("task_type", S, "Task type that the criteria declare; null if none holds.", timing=PRE),
         Column("language", S, "Language of the first human turn.", nullable=False, timing=PRE),
         Column("task_id", S, "Task of a controlled task set.", timing=PRE),

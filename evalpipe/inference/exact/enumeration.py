@@ -49,6 +49,7 @@ def enumerate_labels(
     n_strata: int,
     reference: str = "uniform",
     population: str = "traffic",
+    standard: Floats | None = None,
 ) -> Enumerated:
     """Net improvement under every arrangement of version labels within strata.
 
@@ -56,12 +57,13 @@ def enumerate_labels(
         y: (N,) outcomes. version, stratum: (N,) codes.
         n_versions, n_strata: K and S; every version must occur in every stratum.
         reference, population: As in the options of a comparison, ``model`` excepted.
+        standard: (S,) weights of the strata, which population ``standard`` needs.
 
     Returns:
         The law, or why it was not computed.
 
     Raises:
-        ValueError: Lengths differ, or an outcome is NaN or infinite.
+        ValueError: Lengths differ, an outcome is NaN or infinite, or weights are missing.
     """
     y = np.asarray(y, dtype=np.float64)
     version, stratum = np.asarray(version, dtype=np.int64), np.asarray(stratum, dtype=np.int64)
@@ -74,7 +76,7 @@ def enumerate_labels(
     if n_versions < 2 or (counts == 0).any():
         return Enumerated(nan, 0, nan, nan, nan, "unavailable", "incomplete_stratum")
     traffic = counts.reshape(shape)
-    target = estimand(traffic, traffic, reference, None, population)
+    target = estimand(traffic, traffic, reference, None, population, standard)
     code = np.arange(len(y))
     layout = Layout(
         version, stratum, code, np.zeros_like(code), np.ones(len(y)), y, target.ell, None, None, is_plain=True

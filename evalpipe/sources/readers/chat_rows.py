@@ -153,7 +153,9 @@ def row_of(record: Record) -> Row:
     answer = _answer(record)
     is_request = answer is not None or (plain_text(record, "id") or "").startswith(_RESPONSE_IDS)
     messages = record["messages"]
-    return Row([*messages, answer] if answer is not None else messages, is_request, answer is not None)
+    mark = " ".join(word for word in (plain_text(record, "id"), _time_of(record)) if word)
+    said = [*messages, answer] if answer is not None else messages
+    return Row(said, is_request, answer is not None, mark, text_or_none(record.get("model")))
 
 
 def _dated(new: list[Record], record: Record, *, is_first: bool) -> list[Record]:
@@ -259,7 +261,7 @@ def _is_anthropic_row(record: Record) -> bool:
     return _is_row(record) and ("system" in record or has_blocks(record["messages"]))
 
 
-_ROWS = replace(row_reader(OPENAI, _is_row, ChatParser), version="2")
+_ROWS = replace(row_reader(OPENAI, _is_row, ChatParser), version="3")
 
 READERS = (
     *json_readers(replace(_ROWS, name=ANTHROPIC, recognise=_is_anthropic_row, parser=AnthropicParser)),

@@ -7,6 +7,10 @@ spellings differ far more (``thread.py``).
 A conversation may lie in rows of one turn each, in snapshots that grow, or in logged requests, of
 which each holds the history so far. Messages are compared by what they say; prompts of the system
 are not, since clients put the time of day into them.
+
+People say the same again ("yes", "continue"), so a row of one turn that begins with words of an
+earlier one goes on with the conversation. It is another version of what was said only if what the
+two share holds an answer, or if rows of this conversation hold their history.
 """
 
 from __future__ import annotations
@@ -33,11 +37,15 @@ class Row:
         is_request: Whether the row is a logged request: its history was said before, and its answer
             is a call of the model of its own.
         is_answered: Whether a response stood beside the messages.
+        mark: Id and time that the row states; empty where it states neither.
+        model: Which model it names.
     """
 
     messages: list[Record]
     is_request: bool
     is_answered: bool
+    mark: str = ""
+    model: str | None = None
 
 
 class Threads:
@@ -89,6 +97,12 @@ class Conversation:
     _known: set[bytes] = field(default_factory=set)
     _tip: bytes = b""
     _system: object = None
+    #: Marks of the rows, each with the end of its way.
+    _seen: set[tuple[str, bytes]] = field(default_factory=set)
+    _models: set[str | None] = field(default_factory=set)
+    #: Whether a row went on without any history, and whether one held several turns.
+    _is_by_turn: bool = False
+    _holds_history: bool = False
 
     def add(self, row: Row) -> list[Record] | None:
         """Take the messages of a row.
@@ -99,13 +113,25 @@ class Conversation:
         bodies = _bodies(row.messages)
         keys = [message_key(body) for body in bodies]
         paths = _paths(bodies)
+        marked = (row.mark, paths[-1] if paths else b"")
+        is_delivered_again = bool(row.mark) and marked in self._seen
+        self._seen.add(marked)
+        if is_delivered_again:
+            return []
         n_known = next((place for place in range(len(paths), 0, -1) if paths[place - 1] in self._known), 0)
-        if n_known:
+        is_turn = _n_asked(bodies) == 1
+        is_again = is_turn and self._is_said_again(row, bodies, n_known)
+        self._holds_history |= not is_turn
+        self._models.add(row.model)
+        if n_known and not is_again:
             if not row.is_request and n_known < len(bodies) and paths[n_known - 1] != self._tip:
                 return None
             tip = paths[-1] if n_known < len(bodies) else self._tip
         else:
-            n_known = overlap(self._keys, keys)
+            # Whole turns that come again at another time are no overlap of windows.
+            is_whole = is_again and n_known == len(bodies) and self._is_by_turn
+            n_known = 0 if is_whole else overlap(self._keys, keys)
+            self._is_by_turn |= is_turn and bool(self._keys) and not n_known
             tip = self._tip
             for key in keys[n_known:]:
                 tip = _step(tip, key)
@@ -116,6 +142,15 @@ class Conversation:
         new = self._systems(row) + bodies[n_known:]
         self.messages += new
         return new
+
+    def _is_said_again(self, row: Row, bodies: Sequence[Record], n_known: int) -> bool:
+        """Whether a row of one turn whose beginning is known is a turn of its own all the same."""
+        if any(body.get("role") == "assistant" for body in bodies[:n_known]):
+            return bool(row.mark) and self._is_by_turn and n_known == len(bodies)
+        if self._is_by_turn:
+            return True
+        # One question that two models were asked has two answers, and a request may be made again.
+        return not (self._holds_history or row.is_request) and self._models == {row.model}
 
     def _systems(self, row: Row) -> list[Record]:
         """The prompt of the row, where it is another than before."""
@@ -145,6 +180,17 @@ def message_key(message: Record) -> bytes:
         parts += [json_text(called.get(name)) or "" for name in ("name", "arguments")]
     said = "\x1e".join(part for part in parts if part)
     return hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def _n_asked(bodies: Sequence[Record]) -> int:
+    """How many of the messages a user typed; results of calls stand in user messages too."""
+    n_asked = 0
+    for body in bodies:
+        content = body.get("content")
+        blocks = content if type(content) is list else []
+        is_result = any(type(block) is dict and "tool_use_id" in block for block in blocks)
+        n_asked += body.get("role") == "user" and not is_result
+    return n_asked
 
 
 def _bodies(messages: Sequence[Record]) -> list[Record]:

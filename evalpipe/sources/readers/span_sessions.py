@@ -9,38 +9,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evalpipe.contracts.ids import is_long_id
+from evalpipe.contracts.ids import OF_USER, is_long_id
 
 if TYPE_CHECKING:
     from evalpipe.sources.readers.spans import Span
-
-#: Between an id that several users bear, and the trace that tells theirs apart.
-OF_USER = "@trace:"
 
 
 class Users:
     """Sessions of a file under short ids, such as numbers, which two users may bear at once.
 
-    One person's words must not be taken for another's, nor erased or kept with them.
+    One person's words must not be taken for another's, nor erased or kept with them. The user whose
+    trace stands first in the file keeps the bare id, so that a log that grows names its sessions as it
+    did before; those of others bear the first of their traces, which growth does not change either.
     """
 
     def __init__(self) -> None:
-        #: Names of the sessions of each user, by the id that they share.
-        self._names: dict[str, dict[str, str]] = {}
+        #: Of each user of a short id the first trace with its place, by the id.
+        self._first: dict[str, dict[str, tuple[int, str]]] = {}
+        #: The id and the user of each key.
+        self._keys: dict[str, tuple[str, str]] = {}
 
-    def key(self, session_id: str, trace_id: str, members: Sequence[Span]) -> str:
-        """What the spans that a trace has of a session are gathered under."""
-        user = next((span.user_id for span in members if span.user_id), None)
-        if user is None or is_long_id(session_id):
+    def key(self, session_id: str, trace_id: str, place: int, members: Sequence[Span]) -> str | None:
+        """What the spans that a trace has of a session are gathered under.
+
+        Args:
+            session_id: The session.
+            trace_id: The trace.
+            place: Its place in the file; traces may come in any order.
+            members: Its spans of the session.
+
+        Returns:
+            The key; ``None`` where that is known with the last trace only (see :meth:`key_of_nobody`).
+        """
+        if is_long_id(session_id):
             return session_id
-        names = self._names.setdefault(session_id, {})
-        name = names.setdefault(user, f"{session_id}{OF_USER}{trace_id}")
-        return session_id if name == next(iter(names.values())) else name
+        user = next((span.user_id for span in members if span.user_id), None)
+        if user is None:
+            return None
+        traces = self._first.setdefault(session_id, {})
+        traces[user] = min(traces.get(user, (place, trace_id)), (place, trace_id))
+        key = f"{session_id}{OF_USER}{user}"
+        self._keys[key] = (session_id, user)
+        return key
+
+    def key_of_nobody(self, session_id: str) -> str:
+        """What spans under a short id that name no user are gathered under: what the first user's are."""
+        traces = self._first.get(session_id)
+        return f"{session_id}{OF_USER}{min(traces, key=traces.__getitem__)}" if traces else session_id
 
     def name(self, key: str) -> str:
         """Name of the session that was gathered under a key, now that all traces are known."""
-        names = self._names.get(key, {})
-        return next(iter(names.values())) if len(names) > 1 else key
+        if key not in self._keys:
+            return key
+        session_id, user = self._keys[key]
+        traces = self._first[session_id]
+        first = traces[user]
+        return session_id if first == min(traces.values()) else f"{session_id}{OF_USER}{first[1]}"
 
 
 def sessions_of(trace_id: str, spans: dict[str, Span]) -> dict[str, list[Span]]:

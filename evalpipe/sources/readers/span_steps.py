@@ -14,9 +14,9 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from evalpipe.contracts.ids import OF_USER
 from evalpipe.sources.readers.ratings import rating_row
 from evalpipe.sources.readers.span_calls import Calls
-from evalpipe.sources.readers.span_sessions import OF_USER
 from evalpipe.sources.readers.span_tree import Tree
 from evalpipe.sources.readers.thread import Thread, after_answer
 from evalpipe.sources.session import (

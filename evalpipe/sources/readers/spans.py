@@ -5,8 +5,8 @@ each, and hands whole sessions on. Does not belong here: any format (each has a 
 or the way from spans to steps (``span_steps.py``).
 
 A session is a conversation where the trace names one, else the trace; under a short id, such as a
-number, that of each user is another session. The id of a span's highest
-ancestor counts, so that sub-agents with ids of their own stay in the session that started them.
+number, that of each user is another session. The id of a span's highest ancestor counts, so that
+sub-agents with ids of their own stay in the session that started them.
 """
 
 from __future__ import annotations
@@ -118,6 +118,8 @@ class SpanParser(GatheringParser):
         #: Spans, and what else a format gathers, by trace. Those of a session are gathered with the trace's place.
         self._by_trace = Spool(context.spool)
         self._users = Users()
+        #: Spans of sessions under short ids that name no user, until all users are known.
+        self._nobodys = Spool(context.spool)
         #: Stands behind the ids of all sessions, where a file is a part of them.
         self._part = ""
 
@@ -172,8 +174,15 @@ class SpanParser(GatheringParser):
                 self._sort(trace_id, spans, used)
             self.traces = {}
             if self._by_trace.is_spilled:
+                self._nobodys.spill()
                 self.gathered.spill()
         self._pool = {}
+        for group, too_large in self._nobodys.groups():
+            for session_id, items in (*group.items(), *((one.key, one.items) for one in too_large)):
+                for item in items:
+                    self.gathered.put(self._users.key_of_nobody(session_id), item)
+            if self._nobodys.is_spilled:
+                self.gathered.spill()
         if self.is_trace_a_part and n_traces == 1:
             self._part = a_trace
         super().close()
@@ -203,7 +212,11 @@ class SpanParser(GatheringParser):
         for session_id, members in sessions_of(trace_id, spans).items():
             if any(span.kind in _ACTS for span in members):
                 _mark(members, used)
-                self.gathered.put(self._users.key(session_id, trace_id, members), (place, members))
+                key = self._users.key(session_id, trace_id, place, members)
+                if key is None:
+                    self._nobodys.put(session_id, (place, members))
+                else:
+                    self.gathered.put(key, (place, members))
 
     def name_of(self, key: str) -> str:
         """The id of a session; a short one gets that of the trace, where the file holds a single one."""
@@ -241,6 +254,7 @@ class SpanParser(GatheringParser):
         """Let go of all spans."""
         super().forget()
         self.traces, self._pool = {}, {}
+        self._nobodys = Spool(None)
         for _ in self.beside():
             pass
 
