@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     plan = context.mask_plan
 
     sealed: dict[date, Manifest] = {}
+    respelled = cache(lambda: people.respelled(context))
 
     def tasks_of(day: date) -> list[_Task]:
         manifest, made = context.lookup("raw", day), context.lookup("masked", day)
@@ -92,7 +94,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         if made is not None and (rescan.is_sealed(context, day) or seal.is_to_scan_again(context, item, made)):
             sealed[day] = made
             limits = seal.limits(context, item) if item is not None and item.raw_gone else None
-            return _rescan_tasks(context, made, folder, limits)
+            return _rescan_tasks(context, made, folder, limits, respelled())
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
@@ -169,10 +171,11 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     ]
 
 
-def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
+def _rescan_tasks(
+    context: Context, made: Manifest, folder: Path, limits: seal.Limits | None, respelled: Mapping[str, str]
+) -> list[_Task]:
     gone = tuple(withdrawn_later(context, made.key.day))
     vectors = tuple(context.lake.paths("masked.vectors", [made]))
-    respelled = people.respelled(context)
     return [
         _Task(
             made.key.day,
