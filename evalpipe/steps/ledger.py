@@ -48,7 +48,8 @@ def load_assignments(path: str, plan: MaskPlan) -> pl.DataFrame:
     """
     if not path:
         return empty_ledger()
-    rows = [_assignment(row, f"{path}, row {n}", plan) for n, row in enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)]
+    said = enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)
+    rows = [one for n, row in said for one in _assignment(row, f"{path}, row {n}", plan)]
     return with_epochs(pl.DataFrame(rows, schema=LEDGER, orient="row"))
 
 
@@ -132,7 +133,7 @@ def _rows(path: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, ...]:
+def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> list[tuple[Any, ...]]:
     texts = ("policy", "unit", "unit_id", "tenant", "source", *VERSION_COLUMNS, "epoch")
     start, end, probability = _time(row["starts_at"]), _time(row["ends_at"]), _probability(row["probability"])
     is_arm = row["unit_id"] is None
@@ -158,17 +159,18 @@ def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, .
     if fault is not None or start is None:
         raise EvalpipeError("LEDGER_INVALID", fault or "", where=where)
     labels = [plan.mask_text(row[name], "")[0] if row[name] else None for name in VERSION_COLUMNS]
-    return (row["policy"], row["unit"], _token(row, plan), *labels, probability, start, end, row["epoch"] or None)
+    rest = (*labels, probability, start, end, row["epoch"] or None)
+    return [(row["policy"], row["unit"], token, *rest) for token in _tokens(row, plan)]
 
 
-def _token(row: dict[str, Any], plan: MaskPlan) -> str | None:
-    """The token that masked tables hold in place of the unit's id."""
+def _tokens(row: dict[str, Any], plan: MaskPlan) -> list[str] | list[None]:
+    """The tokens that masked tables hold in place of the unit's id, those of older slices too."""
     if row["unit_id"] is None:
-        return None
+        return [None]
     if row["unit"] == "user":
-        return plan.rekey("u", row["unit_id"], row["tenant"] or "")
+        return plan.users(row["unit_id"], row["tenant"] or "")
     # The id as the lake holds it has its source in front, and may be given so beside the source too.
-    return plan.rekey("s", f"{_source(row)}:{str(row['unit_id']).removeprefix(f'{_source(row)}:')}")
+    return [plan.rekey("s", f"{_source(row)}:{str(row['unit_id']).removeprefix(f'{_source(row)}:')}")]
 
 
 def _source(row: dict[str, Any]) -> str:
