@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +17,7 @@ from evalpipe import __version__
 from evalpipe.console import (
     arguments,
     criteria_verbs,
+    data_verbs,
     demo_verbs,
     home_verbs,
     key_verbs,
@@ -28,6 +28,7 @@ from evalpipe.console import (
 )
 from evalpipe.console import board as board_verb
 from evalpipe.console import edge as edge_verb
+from evalpipe.console import power as power_verb
 from evalpipe.console import validate as validate_verb
 from evalpipe.console.entry import handled, known_error, running, version_in
 from evalpipe.console.options import (
@@ -241,58 +242,13 @@ def release(
         shown.scorecard(card, version, with_slices=slices, as_json=as_json)
 
 
-@app.command()
-def sql(
-    query: Annotated[str, typer.Argument(help="One read-only statement.")],
-    home: Home = None,
-    style: Annotated[str, typer.Option("--format", help="table, csv or json (one object a line).")] = "table",
-    out: Annotated[Path | None, typer.Option("--out", help="Write to a .parquet, .csv or .json file instead.")] = None,
-    debug: Debug = False,
-) -> None:
-    """Query the warehouse, read-only."""
-    from evalpipe.console import frames
-    from evalpipe.store.warehouse import Warehouse
-
-    with handled(as_json=False, debug=debug):
-        if style not in frames.STYLES:
-            raise EvalpipeError("BAD_ARGUMENT", "the format is table, csv or json", where="--format")
-        if out is not None:
-            frames.check_file(out)
-        settings = existing(home, None)
-        data = Warehouse(settings.warehouse, memory_limit=settings.duckdb_memory).query(query)
-        if out is None:
-            frames.frame(data, style)
-        else:
-            frames.write(data, out)
-
-
-@app.command()
-def export(
-    out: Annotated[Path, typer.Option("--out", help="A .jsonl file, or a folder for one file a session.")],
-    home: Home = None,
-    criteria: Criteria = None,
-    style: Annotated[str, typer.Option("--format", help="atif, or levels (root_step, agent_steps, steps).")] = "atif",
-    days: Annotated[str | None, typer.Option("--days", help="Only sessions that start from A to B: A..B.")] = None,
-    session: Annotated[
-        list[str] | None, typer.Option("--session", help="Only this session id, as in the warehouse.")
-    ] = None,
-    debug: Debug = False,
-) -> None:
-    """Write masked sessions in a form that other tools read. The text is masked, and still about persons."""
-    from evalpipe.steps.context import open_context
-    from evalpipe.steps.export import export as write
-
-    with handled(as_json=False, debug=debug):
-        span = arguments.days(days) if days else None
-        with open_context(existing(home, criteria)) as context:
-            n_sessions, n_steps = write(context, style, out, days=span, sessions=frozenset(session or ()))
-        show.note(f"{n_sessions:,} sessions with {n_steps:,} steps written to {out}")
-
-
 # Help lists verbs in the order of their registration: after the first hour's come those for now and then.
+app.command()(data_verbs.sql)
+app.command()(data_verbs.export)
 app.command()(home_verbs.doctor)
 app.command("status", hidden=True)(home_verbs.doctor)
 app.command()(validate_verb.validate)
+app.command()(power_verb.power)
 app.command()(edge_verb.edge)
 app.command()(board_verb.board)
 app.command()(demo_verbs.simulate)

@@ -26,7 +26,7 @@ Scored = Annotated[
     typer.Option("--window", help="Which analysis: 'all', or days such as 28d [that of the newest as-of day]."),
 ]
 
-CANDIDATE = "Version that may ship: its label, with / or : for the dot, or a beginning that only it has."
+CANDIDATE = "Version that may ship: its label, with / or : for the dot, or a beginning or model that only it has."
 BASELINE = "Version that it is compared with, written likewise."
 
 

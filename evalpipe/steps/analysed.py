@@ -68,10 +68,11 @@ def analysed(context: Context) -> list[Analysed]:
         whole = next((m for m in newest_first if context.lake.damage(m) is None), None)
         if whole is None:
             continue
-        stamp = context.lake.read(_STAMPED, [whole], ["criteria_name", "criteria_version"]).row(0)
+        stamp = context.lake.read(_STAMPED, [whole], ["criteria_name", "criteria_version"])
+        name, version = str(stamp["criteria_name"][0]), str(stamp["criteria_version"][0])
         windows = sorted({m.key.variant[-1].removeprefix("w=") for m in manifests})
         days = {m.key.day for m in manifests}
-        out.append(Analysed(*stamp, variant.removeprefix("m="), tuple(windows), max(days), len(days)))
+        out.append(Analysed(name, version, variant.removeprefix("m="), tuple(windows), max(days), len(days)))
     return sorted(out, key=lambda found: (found.newest, found.title), reverse=True)
 
 

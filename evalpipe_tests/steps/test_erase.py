@@ -337,7 +337,7 @@ def test_by_token_and_a_token_of_nobody(small: Path, tmp_path: Path) -> None:
         with pytest.raises(EvalpipeError, match="UNKNOWN_USER"):
             erase(context, Subject("u_" + "a" * 20, is_token=True))
         result = erase(context, Subject(token, is_token=True))
-        assert result.n_sessions == 3, "another spelling is another token"
+        assert result.n_sessions == 4, "every spelling has this token"
     assert places_of(home, [token, "hers-1.", UUID]) == {}
 
 
@@ -356,6 +356,18 @@ def test_only_of_a_tenant_and_a_source(tmp_path: Path) -> None:
             assert erase(context, subject).is_dry is False
             assert rows(context, "masked.sessions").height == left
             assert rows(context, "raw.steps").is_empty() is (left == 0)
+
+
+def test_copies_of_a_session_go_with_it_whatever_id_they_were_read_under(tmp_path: Path) -> None:
+    home, uuid = tmp_path / "home", "0b5c1c9e-7a1d-4a7e-9d55-5f6e2f0c1a77"
+    longer, other = log(uuid, "ann", DAY), log(uuid, None, DAY)
+    with alone(home) as context:
+        land(context, [write(tmp_path / "a.jsonl", *longer), write(tmp_path / "b.jsonl", *other[:-1])])
+        make(context)
+        assert rows(context, "masked.copies").height == 1
+        assert erase(context, Subject("ann")).n_sessions == 1
+        assert rows(context, "masked.sessions").is_empty()
+        assert rows(context, "masked.copies").is_empty()
 
 
 def test_a_dry_run_tells_and_does_nothing(built: Path, tmp_path: Path) -> None:
