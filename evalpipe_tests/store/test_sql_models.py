@@ -18,7 +18,7 @@ from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
 from evalpipe.store.meta import CriteriaRow, Provenance
-from evalpipe.store.sql_models import SqlModel, in_order, lineage, load_models, write_catalog
+from evalpipe.store.sql_models import CATALOG, SqlModel, in_order, lineage, load_models, write_catalog
 from evalpipe.store.warehouse import Warehouse
 from evalpipe_tests.store.house import SAMPLE
 
@@ -149,6 +149,9 @@ def test_a_catalog_holds_as_long_as_the_files_do(tmp_path: Path) -> None:
     assert [model.sources for model in parsed] == [None, None]
     assert [model.sources for model in kept] == [lineage(model, parsed) for model in parsed]
     write(folder, b=HEAD + "SELECT 1 AS one FROM analysis.a")
+    for damage in ("<<<<<<< ours\n", "{}", '{"stamp": "'):
+        (folder / CATALOG).write_text(damage)
+        assert load_models(folder)[0] == parsed[0]
     changed = load_models(folder)
     assert [c.name for c in changed[1].columns] == ["one"]
     assert changed[1].sources is None
