@@ -72,9 +72,8 @@ def run(
         print(json.dumps(told))
     else:
         show.line(", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in told.items()))
-        show.note(
-            f"Import them as the opinion of a reviewer: evalpipe review import {shlex.quote(str(out))} --reviewer HANDLE"
-        )
+        command = f"evalpipe review import {shlex.quote(str(out))} --reviewer HANDLE"
+        show.note(f"Import them as the opinion of a reviewer: {command}")
 
 
 def _is_invalid(row: dict[str, Any]) -> bool:
