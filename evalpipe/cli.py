@@ -20,6 +20,7 @@ from evalpipe import settings as settings_module
 from evalpipe.console import arguments, key_verbs, mask_verbs, review_verbs, show, signal_verbs
 from evalpipe.console import board as board_verb
 from evalpipe.console import edge as edge_verb
+from evalpipe.console import power as power_verb
 from evalpipe.console import validate as validate_verb
 from evalpipe.console.entry import analysis_of, handled, known_error, running, version_in
 from evalpipe.contracts.errors import EXIT_MEANINGS, EvalpipeError, Exit
@@ -40,6 +41,7 @@ app.add_typer(signal_verbs.app, name="signals")
 app.command()(edge_verb.edge)
 app.command()(validate_verb.validate)
 app.command()(board_verb.board)
+app.command()(power_verb.power)
 app.add_typer(key_verbs.app, name="keys")
 app.add_typer(review_verbs.app, name="review")
 

@@ -23,7 +23,8 @@ SELECT
   count(*) FILTER (o.objective_success_den > 0 AND o.objective_success_num > 0) AS n_success,
   n_success / nullif(n_stated, 0) AS success_rate,
   count(DISTINCT o.user_id) AS n_users,
-  count(DISTINCT o.task_id) AS n_tasks,
+  -- Sources name their tasks each for itself; inside one a scenario holds one domain.
+  count(DISTINCT (o.source, o.task_id)) FILTER (o.task_id IS NOT NULL) AS n_tasks,
   bool_and(o.is_settled) AS is_settled
 FROM signals.session_outcomes AS o
 GROUP BY o.measurement, o.agent, o.agent_release, o.model, o.scenario

@@ -63,10 +63,11 @@ def _rows(old: pl.DataFrame, new: pl.DataFrame, criteria: Criteria, stamp: Stamp
     same = ("agent", "agent_release", "model", "n_models", "user_id", "task_id", "source")
     old = old.drop(same).join(new.select("session_id", *same), on="session_id", how="inner")
     after = encode(new, criteria.outcomes.compare_by, estimand.strata, (), estimand.sampling)
-    # How a session was drawn is none either: its weight is that of the kind that it has now.
+    # Nor is how a session was drawn, or of which user or task it is: its weight is that of the kind that it
+    # has now, and tasks are told apart by the domain that they have now.
     old = old.join(after.sessions.select("session_id"), on="session_id", how="semi")
     before = encode(old.select(new.columns), criteria.outcomes.compare_by, estimand.strata, ())
-    before = replace(before, weight=after.weight)
+    before = replace(before, weight=after.weight, cluster=after.cluster)
     if not after.n:
         return
     options = Options(

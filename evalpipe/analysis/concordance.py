@@ -46,7 +46,7 @@ def concordance(
         stamp: The window.
     """
     inside = outcomes.filter(stamp.settled)
-    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, ())
+    population = encode(inside, criteria.outcomes.compare_by, criteria.estimand.strata, (), criteria.estimand.sampling)
     if not population.n:
         return {table.full_name: stamped(table, stamp, ()) for table in (CONCORDANCE, LAYER_AGREEMENT)}
     layers = layers_of(population, counts, reviewed, criteria, stamp)

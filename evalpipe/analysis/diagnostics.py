@@ -14,6 +14,7 @@ import polars as pl
 from evalpipe.analysis.carry_over import carry_over_checks
 from evalpipe.analysis.design import Examined
 from evalpipe.analysis.evidence.headline import Headline
+from evalpipe.analysis.evidence.movement import movement_checks
 from evalpipe.analysis.feedback import feedback_checks
 from evalpipe.analysis.groups import Group
 from evalpipe.analysis.labels import MIXED, unlabelled
@@ -72,6 +73,7 @@ def diagnostics_rows(
         Rows of ``analysis.diagnostics``.
     """
     warned = [*carry_over_checks(arrays), *feedback_checks(arrays)] if arrays else []
+    untold = movement_checks(arrays) if arrays else []
     checks = [
         _sessions(population),
         _unsettled(inside.height, settled.height),
@@ -85,6 +87,7 @@ def diagnostics_rows(
         *(_demoted(name) for name in demoted),
         *(_alike(arrays) if arrays else []),
         *warned,
+        *untold,
         *plan_checks(headline, examined, criteria, [c.check for c in warned if c.status == "inconclusive"]),
     ]
     rows = pl.DataFrame(

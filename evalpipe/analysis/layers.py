@@ -143,7 +143,9 @@ def barred(told: Told, limits: Mapping[int, tuple[str, ...]]) -> Told:
 def _tasks(population: Population, use: Bools, criteria: Criteria, stamp: Stamp) -> Told:
     """Success on tasks that all versions tried; each task counts once, however often it was tried.
 
-    Where outcomes are stated and no task is named, they are compared as the headline is, in strata.
+    Trials of a task that were drawn count within it for those that they stand for. The task itself weighs
+    what any other does: a task set is no traffic. Where outcomes are stated and no task is named, they are
+    compared as the headline is, in strata.
     """
     pair = read_pair(population.sessions, OBJECTIVE)
     seed = stamp.seed(OBJECTIVE, "all", TASKS)
@@ -160,6 +162,7 @@ def _tasks(population: Population, use: Bools, criteria: Criteria, stamp: Stamp)
         return Told(None, "few_common_tasks" if chosen > 1 else "no_comparator")
     task, version = task[inside], version[inside]
     _, trial = np.unique(task * len(population.versions) + version, return_inverse=True)
+    drawn = _drawn(population)[named][inside]
     zero = np.zeros(len(task), dtype=np.int32)
     sample = Sample(
         y=pair.y[named][inside],
@@ -170,7 +173,7 @@ def _tasks(population: Population, use: Bools, criteria: Criteria, stamp: Stamp)
         epoch=zero,
         n_versions=len(population.versions),
         n_strata=1,
-        weight=1.0 / np.bincount(trial)[trial],
+        weight=drawn / np.bincount(trial, drawn)[trial],
     )
     return _compared(compare(sample, _options(criteria, OBJECTIVE, seed)), OBJECTIVE)
 
@@ -234,8 +237,15 @@ def _standardised(population: Population, use: Bools, found: Comparison) -> Floa
     is_compared: Bools = np.isfinite(found.estimate)
     inside = use & is_compared[population.version] & (np.nan_to_num(found.weights)[stratum] > 0)
     cell = population.version.astype(np.int64) * len(population.strata) + stratum
-    n = np.bincount(cell[inside], minlength=len(population.versions) * len(population.strata))
+    drawn = _drawn(population)
+    n = np.bincount(cell[inside], drawn[inside], len(population.versions) * len(population.strata))
     total = np.bincount(population.version[inside], minlength=len(population.versions))
     weight = np.zeros(population.n)
-    weight[inside] = found.weights[stratum[inside]] * total[population.version[inside]] / n[cell[inside]]
+    share = drawn[inside] / n[cell[inside]]
+    weight[inside] = found.weights[stratum[inside]] * total[population.version[inside]] * share
     return weight
+
+
+def _drawn(population: Population) -> Floats:
+    """(N,) sessions of all traffic that each one stands for."""
+    return np.ones(population.n) if population.weight is None else population.weight

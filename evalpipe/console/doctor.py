@@ -14,7 +14,7 @@ from datetime import date
 from evalpipe.console import show
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
-from evalpipe.steps import erase, rejections, rescan, retention, reviews
+from evalpipe.steps import erase, ledger, rejections, rescan, retention, reviews
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.receipts import Receipts
 from evalpipe.steps.signals import MOVED
@@ -61,6 +61,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "days_sealed": [f"{start}..{end}" for start, end in contiguous(sealed)],
             "days_out_of_reach": [f"{start}..{end}" for start, end in contiguous(lost)],
             "erasure_pending": erase.is_pending(settings),
+            "assignments_unmatched": unmatched_assignments(context),
             "latest_analysis": str(latest.key) if latest else None,
             "analyses_stale": [
                 f"{window} of {start}..{end}" for window, days in stale.items() for start, end in contiguous(days)
@@ -75,6 +76,11 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         show.line(f"Reviews that cannot be read, and are left out here: restore {path}, or delete it and import again.")
     for start, end in plan.runs:
         show.line(f"Stale days: run  evalpipe backfill {start}..{end}")
+    if state["assignments_unmatched"]:
+        show.line(
+            "Rows of the assignment ledger match no session: look at the spelling of ids, and at the tenant, "
+            "without which a row is of users that the log names without one (docs/ledgers.md)."
+        )
     if lost:
         show.line("Days out of reach: these criteria or this key would need text that has expired (docs/privacy.md).")
     if state["erasure_pending"]:
@@ -104,6 +110,20 @@ def stale_analyses(context: Context) -> dict[str, list[date]]:
         if dict(manifest.inputs) != now or manifest.code_version != context.versions.code["analysis"]:
             found.setdefault(window, []).append(day)
     return {window: sorted(days) for window, days in sorted(found.items())}
+
+
+def unmatched_assignments(context: Context) -> dict[str, int]:
+    """Rows of the assignment ledger, by unit, that name a unit of which there is no session.
+
+    Args:
+        context: The open home.
+    """
+    if context.assignments.is_empty():
+        return {}
+    days = context.lake.days("masked", context.versions.variants["masked"])
+    made = [manifest for day in days if (manifest := context.lookup("masked", day)) is not None]
+    sessions = context.lake.read("masked.sessions", made, columns=["session_id", "user_id"])
+    return ledger.unmatched(context.assignments, sessions)
 
 
 def rule_sets(context: Context) -> dict[str, int]:

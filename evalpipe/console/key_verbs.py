@@ -43,6 +43,24 @@ def show_key(home: Home = None, as_json: AsJson = False, debug: Debug = False) -
 
 
 @app.command()
+def adopt(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Go on under a key that has nothing to do with the home's slices: every user becomes a new person.
+
+    For a home whose key is lost. The next run makes the days anew whose text is still there; the others stay under
+    the lost key, and no window may mix both.
+    """
+    from evalpipe.steps import epochs
+
+    with handled(as_json=as_json, debug=debug):
+        settings = settings_module.require_home(settings_module.load(home=home))
+        n_slices = epochs.adopt(settings, os.environ)
+        if as_json:
+            print(json.dumps({"stale_slices": n_slices}))
+            return
+        show.line(f"The home goes on under this key; {n_slices} slices are stale: run  evalpipe backfill A..B")
+
+
+@app.command()
 def rotate(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Give the home a new epoch of its key, and move every slice to it without raw text.
 

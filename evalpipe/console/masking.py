@@ -176,7 +176,7 @@ def explain(plan: MaskPlan, text: str) -> list[dict[str, Any]]:
     Returns:
         One row a place: where (characters), entity, rule, anchor, validator, view, token.
     """
-    terms: dictionary.Terms = {}
+    terms = dictionary.Terms()
     texts.learn(plan, text, terms)
     raw = text.encode("utf-8", "replace")
     is_small = len(raw) <= plan.withhold_over_bytes

@@ -152,7 +152,10 @@ def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bo
             f"{row['reviewer']} and {row['other']} agree on {row['agreement']:.0%} of {row['n_items']} {row['kind']}s"
         )
         kappa = "" if row["kappa"] is None else f", kappa {row['kappa']:.2f} "
-        show.line(both + (kappa and f"{kappa}({row['kappa_lo']:.2f} to {row['kappa_hi']:.2f})"))
+        beside = "" if row["ac1"] is None else f", AC1 {row['ac1']:.2f}"
+        show.line(both + (kappa and f"{kappa}({row['kappa_lo']:.2f} to {row['kappa_hi']:.2f}){beside}"))
+    for kind, alpha in sorted({(row["kind"], row["alpha"]) for row in shown["agreement"] if row["alpha"] is not None}):
+        show.line(f"All reviewers of {kind}s together: Krippendorff's alpha {alpha:.2f}")
     _named("Demoted, outcomes will not count them", shown["demoted"])
     _named("Counted again", shown["promoted"])
     _named("ALARM: precision differs between models", shown["unequal"])

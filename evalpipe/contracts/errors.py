@@ -274,6 +274,13 @@ ERROR_CODES = _codes(
         Exit.REFUSED,
     ),
     Code(
+        "KEY_CHANGED",
+        "The home has slices under a key that has nothing to do with the one given: every user would be a new person.",
+        "Give the key that they were made with (masking.key, or EVALPIPE_KEY). To go on under this one for good, and "
+        "make every day anew whose text is still there: evalpipe keys adopt",
+        Exit.REFUSED,
+    ),
+    Code(
         "HOME_IN_USE",
         "The key can be rotated only while nothing else works on the home, and nothing else works meanwhile.",
         "Wait for the other process, or stop it, then run again.",

@@ -86,6 +86,7 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("explicit_feedback.negative", _HARD, -1, 1.0, _ACTION, _SEEN, "The user rated the answer badly."),
     Signal("call.approved", _HARD, 1, 0.1, _ACTION, ("tool", "target_key", *_SEEN), "The user allowed a tool call that waited for it."),
     Signal("call.rejected", _HARD, -1, 0.2, _ACTION, ("tool", "target_key", *_SEEN), "The user refused a tool call."),
+    Signal("edit.changed", _HARD, -1, 0.0, _ACTION, ("tool", "target_key", *_SEEN), "The user changed an edit of the agent before it was written."),
     Signal("interrupt", _HARD, -1, 0.2, _ACTION, ("tool", *_SEEN), "The user stopped the agent."),
     Signal("rollback", _HARD, -1, 0.7, _ACTION, ("tool", "target_key", *_SEEN), "Work was undone: with the version control tool, a checkpoint, or an undo command."),
     Signal("artifact.accepted", _HARD, 1, 0.6, _TOOL, ("tool", "target_key", *_SEEN), "Work was committed or merged."),

@@ -128,8 +128,13 @@ def _inside(evidence: Evidence, standard: Standard, tree: Ints) -> tuple[Evidenc
     return inside, np.where(outside | ((tree >= 0) & outside[tree]), -1, tree)
 
 
-def _standard_weights(standard: Standard, traffic: Floats) -> Floats:
-    """(S,) weights of strata: each group's weight, shared by the (S,) traffic; 0 where it has none."""
+def standard_weights(standard: Standard, traffic: Floats) -> Floats:
+    """Weights of strata in a standard population, (S,).
+
+    Args:
+        standard: Declared weights. traffic: (S,) by which the strata of a group share its weight; a
+            stratum without any has none.
+    """
     has = (standard.group >= 0) & (traffic > 0)
     group = standard.group[has]
     weight = np.zeros(len(traffic))
@@ -155,7 +160,7 @@ def _merge(evidence: Evidence, members: Bools, parents: Ints, min_users: int) ->
     is_counted = counts.reshape(n_versions, n_strata) >= min_users
     traffic = evidence.traffic[members].sum(axis=0)
     standard = evidence.standard
-    weight = np.zeros(n_strata) if standard is None else _standard_weights(standard, traffic)
+    weight = np.zeros(n_strata) if standard is None else standard_weights(standard, traffic)
     depth = _depths(parents)
     target = np.arange(n_strata)
     while True:

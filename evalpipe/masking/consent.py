@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN as WITHDRAWN
-from evalpipe.masking.tombstones import canonical
+from evalpipe.masking.people import canonical
 
 if TYPE_CHECKING:
     from evalpipe.masking.plan import MaskPlan
@@ -125,7 +125,8 @@ def with_tokens(ledger: pl.DataFrame, plan: MaskPlan) -> pl.DataFrame:
             rows += [{**row, "tenant": token}] if tenant is not None else []
         else:
             places = tenants if tenant is None else [tenant]
-            rows += [{**row, "user_id": plan.rekey("u", user, place), "tenant": token} for place in places]
+            users = [name for place in places for name in plan.users(user, place)]
+            rows += [{**row, "user_id": name, "tenant": token} for name in users]
     return pl.concat([ledger, pl.DataFrame(rows, schema=ledger.schema)])
 
 

@@ -20,7 +20,8 @@ _RANK = 4
 MAX_TERMS = 4_096
 #: Above so many terms, those are searched for whose first word a text has.
 _FEW = 64
-_WORD = re.compile(rb"[a-z0-9]+")
+#: What a term begins with: a word of ASCII, or one letter of another script.
+_HEAD = re.compile(rb"[a-z0-9]+|[\xc2-\xf4][\x80-\xbf]{1,3}")
 #: What may stand between the words of a name: blanks, also such as JSON escapes.
 _BLANKS = rb"(?:[ \t\r\n]|\xc2\xa0|\xe3\x80\x80|\\(?:[nrt]|u0020|u00a0)){1,8}"
 #: Shorter terms need a free side on both ends; longer ones may touch an underscore.
@@ -29,8 +30,26 @@ _UNDERSCORE_FROM = 5
 #: Entities whose spans teach the dictionary something.
 TEACHES = frozenset(("USERNAME", "PERSON", "EMAIL_ADDRESS", "HOSTNAME"))
 
-#: Lower-cased UTF-8 term to (entity, canonical value).
-Terms = dict[bytes, tuple[str, str]]
+
+class Terms(dict[bytes, tuple[str, str]]):
+    """Lower-cased UTF-8 term to (entity, canonical value); it only grows."""
+
+    __slots__ = ("_heads", "_n_indexed")
+
+    def beginning(self, heads: Iterable[bytes]) -> list[bytes]:
+        """The terms that begin with one of some words or letters, and those that begin with neither, in order.
+
+        Args:
+            heads: As from :func:`_heads`.
+        """
+        if getattr(self, "_n_indexed", -1) != len(self):
+            self._n_indexed = len(self)
+            self._heads: dict[bytes, list[tuple[int, bytes]]] = {}
+            for place, term in enumerate(self):
+                head = _HEAD.match(term)
+                self._heads.setdefault(head[0] if head else b"", []).append((place, term))
+        found = [pair for head in {b"", *heads} & self._heads.keys() for pair in self._heads[head]]
+        return [term for _, term in sorted(found)]
 
 
 def collect(
@@ -140,12 +159,9 @@ def find(raw: bytes, terms: Terms, number: Callable[[str], int]) -> list[Span]:
         Spans in the order of the terms; they may overlap one another.
     """
     low = raw.lower()
-    heads = _heads(low) if len(terms) > _FEW else None
     out: list[Span] = []
-    for term, (entity, canonical) in terms.items():
-        head = _WORD.match(term)
-        if heads is not None and head is not None and head[0] not in heads:
-            continue
+    for term in terms.beginning(_heads(low)) if len(terms) > _FEW else terms:
+        entity, canonical = terms[term]
         for at, end in _places(low, term):
             if _stands_alone(low, at, end, term):
                 out.append(Span(at, end, _RANK, number(entity), canonical))
@@ -153,8 +169,10 @@ def find(raw: bytes, terms: Terms, number: Callable[[str], int]) -> list[Span]:
 
 
 def _heads(low: bytes) -> frozenset[bytes]:
-    """Words of a text with which a term can begin; one behind an escape such as ``\\n`` has its letter before it."""
-    words = set(_WORD.findall(low))
+    """Words and letters of a text with which a term can begin; behind an escape such as ``\\n`` a word has a letter
+    more.
+    """
+    words = set(_HEAD.findall(low))
     return frozenset(words | {word[1:] for word in words if word[:1] in (b"n", b"t", b"r")})
 
 

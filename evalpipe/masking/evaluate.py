@@ -120,7 +120,7 @@ def evaluate(plan: MaskPlan, corpus: Corpus, on_text: Callable[[int], None] = la
                 _judge(out, sample, masked.spans, "negatives", scope="")
         on_text(1)
     for session in corpus.sessions:
-        terms: dictionary.Terms = {}
+        terms = dictionary.Terms()
         for turn in session.turns:
             texts.learn(plan, turn.text, terms)
         for turn in session.turns:

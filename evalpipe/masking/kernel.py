@@ -146,7 +146,7 @@ class _TextColumn:
             self._spans[row] = spans
             if spans:
                 text = self._data[int(offsets[row]) : int(offsets[row + 1])]
-                dictionary.learn(terms.setdefault(session_ids[row], {}), text, spans, engine)
+                dictionary.learn(terms.setdefault(session_ids[row], dictionary.Terms()), text, spans, engine)
 
     def ask(self, asked: NerPass, plan: MaskPlan) -> None:
         """Between the passes: add what a model finds; a text that is withheld is not shown to it."""
@@ -206,7 +206,7 @@ def _session_terms(sessions: pl.DataFrame, plan: MaskPlan) -> dict[str, dictiona
     words = plan.rules.words
     out: dict[str, dictionary.Terms] = {}
     for session_id, user_id, workspace in sessions.select("session_id", "user_id", "workspace").iter_rows():
-        terms: dictionary.Terms = {}
+        terms = dictionary.Terms()
         if user_id and not is_opaque(user_id):
             dictionary.collect(terms, "USER_ID", user_id.lower(), words)
         for span in (plan.find(workspace.encode("utf-8", "replace")) or []) if workspace else []:

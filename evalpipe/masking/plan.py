@@ -15,6 +15,7 @@ from pathlib import Path
 from evalpipe.masking.decode import is_json, looks_like_json
 from evalpipe.masking.engine import FOREIGN, WITHHELD, Engine, Span, engine_for
 from evalpipe.masking.keys import TOKEN_LETTERS, MaskingKey
+from evalpipe.masking.people import canonical
 from evalpipe.masking.rules import Ruleset, default_dir, load_ruleset
 from evalpipe.masking.trace import Edit, original
 
@@ -66,10 +67,19 @@ class MaskPlan:
         return self.rules.digest
 
     def rekey(self, kind: str, value: str, tenant: str = "") -> str:
-        """The token of an id: ``<kind>_`` and twenty letters. A token stays as it is."""
+        """The token of an id: ``<kind>_`` and twenty letters; one for all spellings of a user. A token stays."""
         if _REKEYED.fullmatch(value) and value.startswith(kind):
             return value
-        return f"{kind}_{_letters(self.key, tenant, 'id.' + kind, value)}"
+        return f"{kind}_{_letters(self.key, tenant, 'id.' + kind, canonical(value) if kind == 'u' else value)}"
+
+    def users(self, user_id: str, tenant: str = "") -> list[str]:
+        """Tokens under which a lake may hold a user: the one of :meth:`rekey`, and the one of the id as it is spelled,
+        which stands in slices that were made while every spelling had its own.
+        """
+        token = self.rekey("u", user_id, tenant)
+        if token == user_id:
+            return [token]
+        return list(dict.fromkeys((token, f"u_{_letters(self.key, tenant, 'id.u', user_id)}")))
 
     def find(self, raw: bytes) -> list[Span] | None:
         """Spans to mask in one text, or ``None`` if it must be withheld."""

@@ -16,7 +16,7 @@ from typing import IO, Any
 import orjson
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.masking import dictionary, texts
+from evalpipe.masking import dictionary, documents, texts
 from evalpipe.masking.engine import WITHHELD
 from evalpipe.masking.kernel import is_opaque
 from evalpipe.masking.plan import MaskPlan
@@ -95,7 +95,7 @@ class RowMasker:
             values = [self._text(_take(row, name)) for name in self.form.fields]
         except RowRefusedError:
             return
-        terms = self._terms.get(session, {})
+        terms = self._terms.get(session, dictionary.Terms())
         before = len(terms)
         terms |= {term: taught for term, taught in own.items() if term not in terms}
         for text in (*(v for v in values if v), _dumped(self._without(row, self.form.keep))):
@@ -115,7 +115,8 @@ class RowMasker:
         """
         row = self._parsed(line)
         session = self._session(row)
-        terms = self._own_terms(row) | (self._terms.get(session, {}) if session is not None else {})
+        terms = self._own_terms(row)
+        terms |= self._terms.get(session, {}) if session is not None else {}
         results = {name: self._masked(self._text(_take(row, name)), terms) for name in self.form.fields}
         kept = {_path(row, name): _take(row, name) for name in self.form.keep if _has(row, name)}
         rest = self._without(row, self.form.keep)
@@ -129,7 +130,8 @@ class RowMasker:
         if rest:
             masked = texts.mask(self.plan, _dumped(rest), terms)
             is_withheld = any(span.entity == WITHHELD for span in masked.spans)
-            out = {REST: orjson.loads(masked.text)} if is_withheld else orjson.loads(masked.text)
+            left = documents.read(masked.text)
+            out = {REST: left} if is_withheld else left
         if session_name is not None and token is not None:
             out[session_name] = token
         out |= {name: self.plan.rekey("u", value) for name, value in users.items()}
@@ -165,6 +167,8 @@ class RowMasker:
             raise RowRefusedError("RECORD_TOO_LARGE")
         try:
             row = orjson.loads(line)
+            if documents.is_inexact(line.decode()):
+                row = documents.read(line.decode())
         except orjson.JSONDecodeError:
             row = _lenient(line)
         if not isinstance(row, dict):
@@ -219,7 +223,7 @@ def _spans(result: texts.MaskedText | None) -> list[dict[str, Any]]:
 
 def _dumped(rest: dict[str, Any]) -> str:
     try:
-        return orjson.dumps(rest).decode()
+        return orjson.dumps(rest, default=documents.as_it_was).decode()
     except TypeError:
         # It reads deeper than it writes, and knows no integer above 64 bits.
         try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hmac
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -23,6 +22,7 @@ from pathlib import Path
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import keys
 from evalpipe.masking.keys import MaskingKey
+from evalpipe.masking.people import canonical
 from evalpipe.masking.plan import MaskPlan
 
 ENVIRONMENT_NAME = "EVALPIPE_TOMBSTONE_KEY"
@@ -33,15 +33,6 @@ IN_RECORD = "tombstones"
 _ANY = "*"
 #: Ids that are given once in the world: a copy of such a session has the same id in every source.
 _UNIQUE = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32}|ses_[0-9A-Za-z]{20,}")
-
-
-def canonical(user_id: str) -> str:
-    """The form under which one person's ids are one: Unicode NFKC, and e-mail addresses in small letters.
-
-    Other ids keep their case, because two accounts may differ in nothing else.
-    """
-    plain = unicodedata.normalize("NFKC", user_id).strip()
-    return plain.casefold() if "@" in plain else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ class Subject:
         if user_id is None or self.tenant not in (None, tenant or "") or self.source not in (None, source):
             return False
         if self.is_token:
-            return plan.rekey("u", user_id, tenant or "") == self.user
+            return self.user in plan.users(user_id, tenant or "")
         return canonical(user_id) == canonical(self.user)
 
 
@@ -116,7 +107,7 @@ class Tombstones:
             _tag(self.key, kind, subject.tenant if subject.tenant is not None else _ANY, subject.source or _ANY, name)
         }
         if not subject.is_token and self.masking is not None:
-            users = {*users, MaskPlan(self.masking).rekey("u", subject.user, subject.tenant or "")}
+            users = {*users, *MaskPlan(self.masking).users(subject.user, subject.tenant or "")}
         of = (subject.tenant if subject.tenant is not None else _ANY, subject.source or _ANY)
         new |= {_tag(self.key, "token", *of, user) for user in users}
         new |= {tag for session_id in session_ids for tag in _session_tags(self.key, session_id)}
@@ -212,7 +203,7 @@ def _is_user(tombstones: Tombstones, user_id: str, tenant: str, source: str) -> 
     if tombstones.masking is not None:
         # A token of an earlier epoch stands for the same person.
         epochs = [tombstones.masking, *tombstones.masking.ancestors()]
-        names += [("token", MaskPlan(key).rekey("u", user_id, tenant)) for key in epochs]
+        names += [("token", token) for key in epochs for token in MaskPlan(key).users(user_id, tenant)]
     return any(
         _tag(tombstones.key, kind, of_tenant, of_source, name) in tombstones.tags
         for kind, name in names

@@ -1,4 +1,4 @@
-"""Signals of what users do by hand: marks, approvals, and undoing what the agent did.
+"""Signals of what users do by hand: marks, approvals, changing an edit, and undoing what the agent did.
 
 Belongs here: feedback steps, commands of the harness and tools that put an older state back. Does not
 belong here: refusals, interrupts and version control (``hard``), words (``semantic``): "revert that" is a
@@ -30,7 +30,7 @@ def rows(steps: pl.DataFrame, calls: pl.DataFrame, chars: int) -> list[tuple[Any
         calls: Tool calls.
         chars: Longest snippet.
     """
-    return [*_feedback(steps, chars), *_commands(steps, chars), *_tools(calls, chars)]
+    return [*_feedback(steps, chars), *_commands(steps, chars), *_tools(calls, chars), *_edited(calls, chars)]
 
 
 def _feedback(steps: pl.DataFrame, chars: int) -> Iterator[tuple[Any, ...]]:
@@ -86,3 +86,25 @@ def _tools(calls: pl.DataFrame, chars: int) -> Iterator[tuple[Any, ...]]:
                     "rollback", (session, seq, turn), row["id"], arguments, (0, min(len(arguments), chars)), chars,
                     confidence=row["confidence"], tool=name, target_key=digest(name, arguments), field="arguments",
                 )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _edited_rules() -> tuple[tuple[dict[str, Any], re.Pattern[str]], ...]:
+    return tuple((row, rulefiles.to_python(row["any"])) for row in rulefiles.load("edited.toml")["result"])
+
+
+def _edited(calls: pl.DataFrame, chars: int) -> Iterator[tuple[Any, ...]]:
+    """Edits that were written otherwise than the agent proposed, once a call whatever number of rules says so."""
+    edits = calls.filter((pl.col("tool") == "edit") & (pl.col("status") == "ok") & pl.col("output").is_not_null())
+    # One look in Rust over all of them: next to no edit is of that kind.
+    said = pl.any_horizontal(pl.col("output").str.contains(rulefiles.to_rust(row["any"])) for row, _ in _edited_rules())
+    for session, seq, turn, name, target, output in (
+        edits.filter(said).select("session_id", "seq", "turn", "name", "target_key", "output").iter_rows()
+    ):
+        found = next(((row, m.span()) for row, p in _edited_rules() if (m := p.search(output))), None)
+        if found is not None:
+            row, span = found
+            yield hard_row.make(
+                "edit.changed", (session, seq, turn), row["id"], output, span, chars,
+                confidence=row["confidence"], tool=name, target_key=target, field="output",
+            )  # fmt: skip

@@ -19,19 +19,12 @@ from pathlib import Path
 from evalpipe.signals.labelled import SUBTYPES, TURN_LABELS, BadRowError, LabelledTurn
 
 SUFFIX = ".txt"
-#: One dialogue in so many is kept out of training.
-HELD_OUT_ONE_IN = 5
 _COMPLAINT = "complaint"
 
 
 def session_of(lang: str, text: str, agent: str | None) -> str:
     """Id of a dialogue: twelve hexadecimal digits of its language and its first turn."""
     return hashlib.sha256((lang + text + (agent or "")).encode()).hexdigest()[:12]
-
-
-def is_held_out(session: str) -> bool:
-    """Whether a dialogue is kept out of training; its id decides, so no turn of it can be in both parts."""
-    return int(session[:6], 16) % HELD_OUT_ONE_IN == 0
 
 
 def read_dialogues(path: Path) -> Iterator[tuple[int, LabelledTurn]]:

@@ -163,11 +163,6 @@ def _rules_for(tool: str, failed: bool, code: int | None) -> tuple[Rule, ...]:  
     return tuple(rule for rule in table().rules if holds(rule))
 
 
-def classify(call: Call) -> Verdict:
-    """:func:`classify_all` for one call."""
-    return classify_all([call])[0]
-
-
 def classify_all(calls: Sequence[Call]) -> list[Verdict]:
     """The first row of the table that holds, for many calls.
 

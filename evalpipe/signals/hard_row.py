@@ -12,7 +12,7 @@ from evalpipe.contracts.signals import BY_NAME
 from evalpipe.signals.ids import digest, window
 
 EXTRACTOR = "events"
-VERSION = "4"
+VERSION = "5"
 
 
 def make(

@@ -43,7 +43,8 @@ _COLUMNS: dict[str, Any] = {
 LEDGER = pl.Schema(_COLUMNS)
 VERSION_COLUMNS = ("agent", "agent_release", "model")
 UNITS = ("session", "user")
-_UNIT_COLUMN = {"session": "session_id", "user": "user_id"}
+#: Column of a session that a unit's token stands in.
+UNIT_COLUMN = {"session": "session_id", "user": "user_id"}
 _NAMES = {
     "policy": "assignment_policy",
     "unit": "assignment_unit",
@@ -221,7 +222,7 @@ def _assigned(place: pl.DataFrame, ledger: pl.DataFrame, unit: str) -> pl.DataFr
     """Rows that assign this very unit."""
     rows = ledger.filter((pl.col("unit") == unit) & pl.col("unit_id").is_not_null())
     rows = rows.rename({name: f"{name}_row" for name in VERSION_COLUMNS})
-    pairs = place.join(rows, left_on=_UNIT_COLUMN[unit], right_on="unit_id", how="inner", coalesce=False)
+    pairs = place.join(rows, left_on=UNIT_COLUMN[unit], right_on="unit_id", how="inner", coalesce=False)
     pairs = pairs.filter(_holds())
     is_named = pl.any_horizontal(pl.col(f"{name}_row").is_not_null() for name in VERSION_COLUMNS)
     return pairs.with_columns(

@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import keys
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.settings import Settings
-from evalpipe.store.files import lock_handle
+from evalpipe.store.files import lock_handle, write_atomically
 from evalpipe.store.lake import Lake
+from evalpipe.store.manifest import Manifest
 
 #: Steps whose manifests name the key.
 KEYED_STEPS = ("masked", "signals", "outcomes")
@@ -45,7 +47,8 @@ def key_of(settings: Settings, environ: Mapping[str, str]) -> MaskingKey:
 
     Raises:
         EvalpipeError: ``KEY_MISSING``, ``KEY_INVALID``, ``KEY_PERMISSIONS``; ``MIXED_KEYS`` where a
-            rotation is not finished, or where the environment's key has an epoch that the home has not.
+            rotation is not finished, or where the environment's key has an epoch that the home has not;
+            ``KEY_CHANGED`` where masked days are under a key that has nothing to do with this one.
     """
     if journal_file(settings).exists():
         what = "a rotation of the key was begun and is not finished."
@@ -57,7 +60,59 @@ def key_of(settings: Settings, environ: Mapping[str, str]) -> MaskingKey:
         if n_older:
             what = f"{n_older} slices are of an earlier epoch of the key."
             raise EvalpipeError("MIXED_KEYS", what, where=str(settings.home), fix=_GO_ON)
+    _require_known(settings, key, environ)
     return key
+
+
+def adopt(settings: Settings, environ: Mapping[str, str]) -> int:
+    """Take the key that is given as the home's own from now on.
+
+    Args:
+        settings: Settings of a home that exists.
+        environ: Environment that may give the key.
+
+    Returns:
+        Number of slices under unrelated keys, which are stale from now on.
+
+    Raises:
+        EvalpipeError: ``KEY_MISSING``, ``KEY_INVALID``, ``KEY_PERMISSIONS``; ``MIXED_KEYS`` in the middle of
+            a rotation.
+    """
+    if journal_file(settings).exists():
+        what = "a rotation of the key was begun and is not finished."
+        raise EvalpipeError("MIXED_KEYS", what, where=str(settings.home), fix=_GO_ON)
+    found = state(settings, environ)
+    write_atomically(_adopted_file(settings), found.fingerprint + "\n")
+    return found.slices_of_other_keys
+
+
+def _adopted_file(settings: Settings) -> Path:
+    return settings.key_file.with_name(f"{settings.key_file.name}.adopted")
+
+
+def _require_known(settings: Settings, key: MaskingKey, environ: Mapping[str, str]) -> None:
+    """Refuse a key that slices know nothing of: a variable that was lost, or set, must not remake a home."""
+    mine = {key.fingerprint, *(old.fingerprint for old in key.ancestors())}
+    paths = (settings.lake / "masked" / "_slices").rglob("day=*.json")
+    made_with = (_made_with(path, path.stat().st_mtime_ns) for path in paths)
+    others = Counter(name for name in made_with if name and name not in mine)
+    adopted = _adopted_file(settings)
+    if not others or (adopted.exists() and adopted.read_text("utf-8").strip() in mine):
+        return
+    given = f"{keys.ENVIRONMENT_NAME} gives" if keys.ENVIRONMENT_NAME in environ else "masking.key holds"
+    made = ", ".join(f"{n} under {name}" for name, n in others.most_common(3))
+    what = f"{given} the key {key.fingerprint}; of the masked days, {made}."
+    raise EvalpipeError("KEY_CHANGED", what, where=str(settings.home))
+
+
+@lru_cache(maxsize=65_536)
+def _made_with(path: Path, modified_ns: int) -> str:
+    """Fingerprint of the key of a masked day; a home is opened by every step, and has thousands of days."""
+    del modified_ns
+    try:
+        return Manifest.from_json(path.read_text("utf-8")).inputs.get("key", "")
+    except (ValueError, KeyError, TypeError, EvalpipeError):
+        return ""  # whoever reads the slice says what is wrong with it
 
 
 def has_masked_slices(settings: Settings) -> bool:

@@ -16,16 +16,14 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
-from evalpipe.masking.tombstones import IN_RECORD, Subject, canonical
+from evalpipe.masking.people import canonical
+from evalpipe.masking.tombstones import IN_RECORD, Subject
 from evalpipe.settings import Settings
 from evalpipe.steps.context import Context
+from evalpipe.steps.people import RAW, raw_sessions
 from evalpipe.store.expiry import known_tenants
-from evalpipe.store.lake import read_part
 from evalpipe.store.manifest import STEP_TABLES, Manifest, SliceKey
 from evalpipe.store.plan import LOOK_AHEAD_DAYS, LOOK_BACK_DAYS
-
-#: What is read of raw sessions, landed and sliced.
-_RAW = ["session_id", "user_id", "tenant", "source", "parent_session_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def scope_of(context: Context, subject: Subject) -> Erasure:
         subject: Whom.
     """
     rekey = context.mask_plan.rekey
-    raw = _raw_sessions(context)
+    raw = raw_sessions(context)
     raw_ids = _closure(raw, _matching(context, subject, raw), _raw_links(context))
     users = _user_tokens(context, subject, raw)
     tokens = {rekey("s", session_id) for session_id in raw_ids}
@@ -144,19 +142,6 @@ def scope_of(context: Context, subject: Subject) -> Erasure:
         days=tuple(sorted(fresh | (near - set(context.plan().stale)))),
         raw_sessions=frozenset(raw_ids),
     )
-
-
-def _raw_sessions(context: Context) -> pl.DataFrame:
-    """Raw sessions of every copy that is still there as logged."""
-    landing = context.landing
-    files = [
-        path
-        for entry in landing.entries()
-        for part in entry.parts
-        if part.rows.get("sessions") and (path := landing.path(part.day, part.stem, "sessions")).exists()
-    ]
-    frames = [read_part("raw.sessions", path, _RAW) for path in files]
-    return pl.concat([context.lake.read("raw.sessions", context.lake.manifests("raw"), _RAW), *frames]).unique()
 
 
 def _matching(context: Context, subject: Subject, raw: pl.DataFrame) -> set[str]:
@@ -191,7 +176,7 @@ def _closure(sessions: pl.DataFrame, found: set[str], links: Iterable[tuple[str,
 
 
 def _user_tokens(context: Context, subject: Subject, raw: pl.DataFrame) -> set[str]:
-    rekey = context.mask_plan.rekey
+    users = context.mask_plan.users
     if subject.is_token:
         return {subject.user}
     # What is not there as logged any more is found by the token that its spelling would have had.
@@ -204,13 +189,13 @@ def _user_tokens(context: Context, subject: Subject, raw: pl.DataFrame) -> set[s
     people = raw.select("user_id", "tenant").unique().drop_nulls("user_id")
     mine = {(u, t or "") for u, t in people.iter_rows() if canonical(u) == canonical(subject.user)}
     wanted = mine | {(u, t) for u in spellings for t in tenants}
-    return {rekey("u", u, t) for u, t in wanted if subject.tenant in (None, t)}
+    return {token for u, t in wanted if subject.tenant in (None, t) for token in users(u, t)}
 
 
 def _later_sessions(context: Context, subject: Subject, users: set[str], tokens: set[str]) -> set[str]:
     """Tokens of sessions in the later layers whose text as logged may be gone."""
     masked = context.lake.manifests("masked")
-    sessions = context.lake.read("masked.sessions", masked, _RAW)
+    sessions = context.lake.read("masked.sessions", masked, RAW)
     is_source = pl.lit(value=True) if subject.source is None else pl.col("source") == subject.source
     mine = sessions.filter(pl.col("user_id").is_in(sorted(users)) & is_source)["session_id"]
     copies = context.lake.read("masked.copies", masked, ["session_id", "counted_session_id"])

@@ -15,7 +15,7 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.masking import MaskPlan
-from evalpipe.signals.ledger import LEDGER, UNITS, VERSION_COLUMNS, empty_ledger, with_epochs
+from evalpipe.signals.ledger import LEDGER, UNIT_COLUMN, UNITS, VERSION_COLUMNS, empty_ledger, with_epochs
 from evalpipe.sources import reader_versions
 
 _ASSIGNMENT_COLUMNS = (
@@ -48,8 +48,31 @@ def load_assignments(path: str, plan: MaskPlan) -> pl.DataFrame:
     """
     if not path:
         return empty_ledger()
-    rows = [_assignment(row, f"{path}, row {n}", plan) for n, row in enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)]
+    said = enumerate(_rows(path, _ASSIGNMENT_COLUMNS), 1)
+    rows = [one for n, row in said for one in _assignment(row, f"{path}, row {n}", plan)]
     return with_epochs(pl.DataFrame(rows, schema=LEDGER, orient="row"))
+
+
+def unmatched(assignments: pl.DataFrame, sessions: pl.DataFrame) -> dict[str, int]:
+    """Rows of the assignment ledger that name a unit of which there is no session.
+
+    Such a row says nothing, and so its unit counts as one that nobody assigned: a misspelt id, a row that
+    lacks the tenant that the log names, or a unit that has not come yet.
+
+    Args:
+        assignments: Rows of ``evalpipe.signals.ledger.LEDGER``.
+        sessions: ``session_id`` and ``user_id`` of all masked sessions.
+
+    Returns:
+        Number of rows by unit, for units with any.
+    """
+    found = {}
+    for unit, column in UNIT_COLUMN.items():
+        rows = assignments.filter(pl.col("unit") == unit, pl.col("unit_id").is_not_null())
+        missing = rows.join(sessions, left_on="unit_id", right_on=column, how="anti").height
+        if missing:
+            found[unit] = missing
+    return found
 
 
 def load_consent(path: str) -> pl.DataFrame:
@@ -110,7 +133,7 @@ def _rows(path: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, ...]:
+def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> list[tuple[Any, ...]]:
     texts = ("policy", "unit", "unit_id", "tenant", "source", *VERSION_COLUMNS, "epoch")
     start, end, probability = _time(row["starts_at"]), _time(row["ends_at"]), _probability(row["probability"])
     is_arm = row["unit_id"] is None
@@ -136,17 +159,18 @@ def _assignment(row: dict[str, Any], where: str, plan: MaskPlan) -> tuple[Any, .
     if fault is not None or start is None:
         raise EvalpipeError("LEDGER_INVALID", fault or "", where=where)
     labels = [plan.mask_text(row[name], "")[0] if row[name] else None for name in VERSION_COLUMNS]
-    return (row["policy"], row["unit"], _token(row, plan), *labels, probability, start, end, row["epoch"] or None)
+    rest = (*labels, probability, start, end, row["epoch"] or None)
+    return [(row["policy"], row["unit"], token, *rest) for token in _tokens(row, plan)]
 
 
-def _token(row: dict[str, Any], plan: MaskPlan) -> str | None:
-    """The token that masked tables hold in place of the unit's id."""
+def _tokens(row: dict[str, Any], plan: MaskPlan) -> list[str] | list[None]:
+    """The tokens that masked tables hold in place of the unit's id, those of older slices too."""
     if row["unit_id"] is None:
-        return None
+        return [None]
     if row["unit"] == "user":
-        return plan.rekey("u", row["unit_id"], row["tenant"] or "")
+        return plan.users(row["unit_id"], row["tenant"] or "")
     # The id as the lake holds it has its source in front, and may be given so beside the source too.
-    return plan.rekey("s", f"{_source(row)}:{str(row['unit_id']).removeprefix(f'{_source(row)}:')}")
+    return [plan.rekey("s", f"{_source(row)}:{str(row['unit_id']).removeprefix(f'{_source(row)}:')}")]
 
 
 def _source(row: dict[str, Any]) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from evalpipe.contracts.render import empty
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.masking import MaskPlan
-from evalpipe.steps import leak_stats, rescan, seal, tiers
+from evalpipe.steps import leak_stats, people, rescan, seal, tiers
 from evalpipe.steps.context import Context
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables
 from evalpipe.steps.tighten import tighten
@@ -52,6 +53,7 @@ class _Task:
     # Of a day that lives on without raw text: its parts are masked ones, and these sessions lose theirs.
     is_rescan: bool = False
     gone: tuple[str, ...] = ()
+    respelled: Mapping[str, str] = field(default_factory=dict)
     limits: seal.Limits | None = None
 
 
@@ -83,6 +85,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
     plan = context.mask_plan
 
     sealed: dict[date, Manifest] = {}
+    respelled = cache(lambda: people.respelled(context))
 
     def tasks_of(day: date) -> list[_Task]:
         manifest, made = context.lookup("raw", day), context.lookup("masked", day)
@@ -91,7 +94,7 @@ def make_masked(context: Context, days: Iterable[date], inputs: Mapping[date, Da
         if made is not None and (rescan.is_sealed(context, day) or seal.is_to_scan_again(context, item, made)):
             sealed[day] = made
             limits = seal.limits(context, item) if item is not None and item.raw_gone else None
-            return _rescan_tasks(context, made, folder, limits)
+            return _rescan_tasks(context, made, folder, limits, respelled())
         return [] if manifest is None else _tasks(context, day, manifest, plan, folder)
 
     def finish(day: date, outs: list[_Out]) -> Committed:
@@ -168,7 +171,9 @@ def _tasks(context: Context, day: date, manifest: Manifest, plan: MaskPlan, fold
     ]
 
 
-def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.Limits | None) -> list[_Task]:
+def _rescan_tasks(
+    context: Context, made: Manifest, folder: Path, limits: seal.Limits | None, respelled: Mapping[str, str]
+) -> list[_Task]:
     gone = tuple(withdrawn_later(context, made.key.day))
     vectors = tuple(context.lake.paths("masked.vectors", [made]))
     return [
@@ -189,6 +194,7 @@ def _rescan_tasks(context: Context, made: Manifest, folder: Path, limits: seal.L
             context.consent.clear(),
             is_rescan=True,
             gone=gone,
+            respelled=respelled,
             limits=limits,
         )
         for index, (parts, n_bytes) in enumerate(rescan.pairs(context, made))
@@ -276,7 +282,8 @@ def _rows(task: _Task) -> tuple[pl.DataFrame, pl.DataFrame]:
     if task.is_rescan:
         is_gone = pl.col("session_id").is_in(task.gone)
         told = pl.when(is_gone).then(pl.lit(CONSENT_WITHDRAWN)).otherwise("consent")
-        return sessions.with_columns(consent=told), masking.without_text(steps, pl.Series(task.gone, dtype=pl.String))
+        sessions = sessions.with_columns(pl.col("user_id").replace(task.respelled), consent=told)
+        return sessions, masking.without_text(steps, pl.Series(task.gone, dtype=pl.String))
     return masking.apply_consent(sessions, steps, task.consent)
 
 

@@ -23,7 +23,7 @@ from evalpipe.steps.verdicts import PROFILES, judged
 from evalpipe.steps.withdrawal import must_follow
 from evalpipe.store.day_input import DayInput
 from evalpipe.store.lake import stage_part
-from evalpipe.store.manifest import STEP_TABLES, Manifest, StagedPart
+from evalpipe.store.manifest import Manifest, StagedPart
 from evalpipe.store.plan import DAY_STEPS, expected_inputs, rejection_receipt, staleness
 
 _AFTER_MASKED = DAY_STEPS[DAY_STEPS.index("masked") + 1 :]
@@ -252,16 +252,3 @@ def total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for name, n in one.items():
             out[name] = out.get(name, 0) + n
     return out
-
-
-def read_days(context: Context, table: str, days: Iterable[date]) -> pl.DataFrame:
-    """Rows of a table on some days, under the versions in force.
-
-    Args:
-        context: The open home.
-        table: Full name of a table of a day step.
-        days: Days; those without a slice add nothing.
-    """
-    step = next(name for name, tables in STEP_TABLES.items() if table in tables)
-    manifests = [m for day in days if (m := context.lookup(step, day)) is not None]
-    return context.lake.read(table, manifests)

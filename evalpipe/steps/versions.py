@@ -20,7 +20,7 @@ from evalpipe.store.manifest import digest_of
 #: sets, patterns and readers have digests of their own and need no raise here.
 LOGIC: dict[str, str] = {
     "raw": "1",
-    "masked": "2",
+    "masked": "3",
     "signals": "7",
     "outcomes": "9",
     "analysis": "17",

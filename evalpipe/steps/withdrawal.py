@@ -161,7 +161,8 @@ def withdrawn_later(context: Context, day: date) -> pl.Series:
     rekey = context.mask_plan.rekey
     for user, tenant, source in gone.select("user_id", "tenant", "source").iter_rows():
         if user is not None:
-            users |= {rekey("u", user, place) for place in ([tenant] if tenant is not None else tenants)}
+            places = [tenant] if tenant is not None else tenants
+            users |= {token for place in places for token in context.mask_plan.users(user, place)}
         else:
             sources.add((source, None if tenant is None else rekey("t", tenant)))
     is_user = pl.col("user_id").is_in(sorted(users))

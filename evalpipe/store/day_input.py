@@ -11,6 +11,8 @@ from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from evalpipe.store.fills import Fill
+from evalpipe.store.histories import Repeated
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.parts import Joined
 from evalpipe.store.trials import Told
@@ -35,6 +37,8 @@ class DayInput:
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
         joined: Sessions of this day that are made of copies in several places, also on other days.
+        repeated: Turns of sessions of the day that repeat another session, where they count.
+        fills: Copies that are asked for what sessions of the day do not say.
         withdrawn: Sessions of the day that a copy, also one elsewhere, says are withdrawn.
         raw_gone: Parts that have expired: what was made of them lives in the later layers only.
         text_gone: Parts of which the masked text has expired too.
@@ -49,6 +53,8 @@ class DayInput:
     joined: tuple[Joined, ...] = ()
     told: tuple[Told, ...] = ()
     withdrawn: tuple[Withdrawn, ...] = ()
+    repeated: tuple[Repeated, ...] = ()
+    fills: tuple[Fill, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
@@ -93,6 +99,11 @@ class DayInput:
             for item in self.joined
         ]
         rest += [["told", *astuple(one)] for one in self.told]
+        rest += [
+            ["repeated", one.session_id, one.n_turns, str(one.until), one.counted_session_id] for one in self.repeated
+        ]
+        # Without whether they have expired: what was made with them stays as it is.
+        rest += [["fill", *astuple(one)[:-1]] for one in self.fills]
         rest += [["withdrawn", one.session_id] for one in self.withdrawn]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])

@@ -91,3 +91,17 @@ def test_sessions_that_were_drawn_weigh_alike_under_both(make_outcomes: Make, cr
     moved = [((v * (better - SUCCESS))[models == k].sum() / v[models == k].sum()) for k in ("m-0", "m-1", "m-2")]
     assert found["shift"].to_list() == pytest.approx(moved)
     assert found["n_sessions"].to_list() == [200] * 3
+
+
+@pytest.mark.parametrize("method", ["declared", None])
+def test_tasks_are_told_apart_as_the_newer_measurement_does(
+    make_outcomes: Make, bridged: Callable[..., pl.DataFrame], method: str | None
+) -> None:
+    """The older one took some work for another kind, or was made before outcomes kept how that was told."""
+    tried = {"task_id": [f"t{i // 9}" for i in range(N)], "user_id": [None] * N}
+    old = measured(make_outcomes, SUCCESS, "old", scenario=[["data", "coding"][i // 3 % 2] for i in range(N)], **tried)
+    old = old.with_columns(scenario_method=pl.lit(method, dtype=pl.String))
+    new = measured(make_outcomes, SUCCESS, "new", **tried).with_columns(scenario_method=pl.lit("rule"))
+    found = bridged(old, new)
+    assert found["n_users"].to_list() == [100] * 3
+    assert found["shift"].to_list() == pytest.approx([0.0] * 3)

@@ -15,6 +15,7 @@ from scipy import stats
 from evalpipe import analysis
 from evalpipe.analysis.corrected import COUNTS, REVIEWED
 from evalpipe.criteria import Criteria
+from evalpipe.criteria.model import Sampling
 from evalpipe.inference import Options, compare
 from evalpipe.inference.concordance import compared_layer
 from evalpipe_tests.analysis.conftest import AS_OF, FIRST_DAY, METHODS, Scored
@@ -328,3 +329,74 @@ def test_tasks_of_one_name_in_two_domains_are_two_tasks(
         concord(replace(made, outcomes=rows))["concordance"].select(numbers) for rows in (made.outcomes, again)
     )
     np.testing.assert_allclose(one.to_numpy(), other.to_numpy())
+
+
+#: Every fifth session stands for five, the others for one: kinds that are no stratum, so that a cell holds both.
+ONE_IN_FIVE = Sampling(0.2, "language", "de")
+
+
+def by_language(made: World) -> tuple[pl.DataFrame, np.ndarray[Any, Any]]:
+    """Outcomes of which a third is German, and what each session stands for."""
+    is_german = np.arange(made.outcomes.height) % 3 == 0
+    outcomes = made.outcomes.with_columns(language=pl.Series(np.where(is_german, "de", "en")))
+    return outcomes, np.where(is_german, 5.0, 1.0)
+
+
+def test_drawn_sessions_and_trials_count_for_those_that_they_stand_for(
+    world: Callable[..., World],
+    concord: Callable[..., Scored],
+    run: Callable[..., Scored],
+    with_estimand: Callable[..., Criteria],
+) -> None:
+    made = world([0.3, 0.5, 0.7], [0.2, 0.5, 0.8])
+    outcomes, v = by_language(made)
+    kinds = {"sampling": (ONE_IN_FIVE,), "strata": ("scenario", "routing_epoch")}
+    found = concord(replace(made, outcomes=outcomes), **kinds)["concordance"].row(1, named=True)
+    free = outcomes.filter(pl.col("task_id").is_null())
+    pair = run(free, with_estimand(**kinds))["analysis.pairs"].filter(
+        metric="positive_outcome", slice="all", version=NAMES[0], other=NAMES[2]
+    )
+    assert found["sessions_difference"] == pytest.approx(pair["difference"][0])
+    # A task counts once, and of its trials the one that stands for more counts for more.
+    tried = outcomes.with_columns(v=pl.Series(v)).filter(pl.col("task_id").is_not_null())
+    y = (pl.col("v") * pl.col("objective_success_num")).sum() / pl.col("v").sum()
+    rate = tried.group_by("model", "task_id").agg(y=y).pivot("model", index="task_id")
+    assert found["tasks_difference"] == pytest.approx((rate["m-0"] - rate["m-2"]).mean())
+    plain = concord(replace(made, outcomes=outcomes), strata=kinds["strata"])["concordance"].row(1, named=True)
+    assert plain["tasks_difference"] != pytest.approx(found["tasks_difference"])
+
+
+def test_reviewed_turns_of_drawn_sessions_count_for_those_that_they_stand_for(
+    world: Callable[..., World], concord: Callable[..., Scored]
+) -> None:
+    made = world([0.3, 0.5, 0.7], None, [0.3, 0.3, 0.3])
+    outcomes, v = by_language(made)
+    rng = np.random.default_rng(9)
+    model = np.array([int(name[-1]) for name in outcomes["model"]])
+    bad = rng.random(len(model)) < np.where(v > 1.0, 0.6, np.array([0.1, 0.3, 0.5])[model])
+    names = outcomes["session_id"].to_numpy()
+    counts = [(names[i], "negative", "turn", 1) for i in np.flatnonzero(bad)]
+    everyone = [(name, "negative", "turn", bool(b), float(b), 1.0) for name, b in zip(names, bad, strict=True)]
+    judged = World(
+        outcomes,
+        pl.DataFrame(counts, schema=COUNTS, orient="row"),
+        pl.DataFrame(everyone, schema=REVIEWED, orient="row"),
+    )
+    row = concord(judged, sampling=(ONE_IN_FIVE,), strata=("scenario", "routing_epoch"))["concordance"].row(
+        1, named=True
+    )
+    rate = [np.average(bad[model == k], weights=v[model == k]) for k in (0, 2)]
+    assert row["audit_difference"] == pytest.approx(rate[1] - rate[0], abs=1e-9)
+
+
+def test_sessions_outside_the_population_are_of_no_layer(
+    world: Callable[..., World], concord: Callable[..., Scored]
+) -> None:
+    made = world([0.3, 0.5, 0.7], [0.2, 0.5, 0.8])
+    gone = made.outcomes.with_columns(
+        language=pl.when(pl.col("task_id").is_null()).then(pl.lit("de")).otherwise("language")
+    )
+    found = concord(replace(made, outcomes=gone), sampling=(Sampling(0.0, "language", "de"),))
+    assert found["concordance"]["sessions_order"].is_null().all()
+    why = found["layer_agreement"].filter(first_layer="sessions", second_layer="tasks")["reasons"].to_list()
+    assert why == [["no_free_sessions"]]

@@ -92,6 +92,7 @@ def test_weighting_undoes_routing_by_what_was_known(make_outcomes: Any, run: Run
     aipw = rows(tables, "estimators", estimator="aipw", version=A)[0]
     assert raw["estimate"] < -0.08
     assert aipw["lo"] < 0 < aipw["hi"]
+    assert 0.0 <= aipw["largest_smd"] < 0.1
     plan = {row["subject"]: row["detail"] for row in rows(tables, "diagnostics", check_name="plan")}
     assert "read aipw" in plan["routing"]
     assert "that a version causes a difference" in plan["claims"]

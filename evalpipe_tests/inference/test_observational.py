@@ -177,3 +177,19 @@ def test_a_reference_of_one_version_has_the_error_of_a_difference() -> None:
         # A difference of two independent means varies as both do together.
         se = [y[label == k].std() / np.sqrt((label == k).sum()) for k in range(3)]
         assert found.se[2] == pytest.approx(np.hypot(se[0], se[2]), rel=0.1)
+
+
+def test_what_weights_leave_of_a_difference_in_the_work_is_told() -> None:
+    y, label, kind, user = routed(4)
+    hard = kind[:, 0].astype(float)
+    before = abs(hard[label == 1].mean() - hard[label == 0].mean()) / hard.std()
+    assert before > 1.0
+    found = weigh_routing(y, label, kind, user, 2)
+    assert max(one.largest_smd for one in found.values()) < 0.1
+    # Logged chances that say routing was blind leave the whole of it.
+    blind = weigh_routing(y, label, kind, user, 2, logged=np.full(len(y), 0.5))
+    assert blind["ipw"].largest_smd == pytest.approx(before)
+    assert blind["aipw"].largest_smd == pytest.approx(before)
+    assert blind["overlap"].largest_smd < 0.1
+    # Nothing was known of the work, so there is nothing to balance.
+    assert np.isnan(weigh_routing(y, label, np.zeros_like(kind), user, 2)["ipw"].largest_smd)

@@ -177,3 +177,11 @@ def test_what_is_dropped_goes_from_every_json_that_a_log_may_hold(given: str, go
 def test_numbers_and_halves_stay_what_they_were() -> None:
     given = f'{{"signature":"EqRk","n":NaN,"x":"{HALF}"}}'
     assert arguments.one(given, None, "", PLAN)[0] == f'{{"signature":null,"n":NaN,"x":"{HALF}"}}'
+
+
+def test_untouched_numbers_and_keys_that_masking_made_the_same_stay() -> None:
+    rest = '"v":1.10,"id":123456789012345678901234567890,"n":[1e5,-0.0,2],"<SECRET:password>":1'
+    given = f'{{"signature":"EqRk",{rest},"<SECRET:password>":2}}'
+    expected = f'{{"signature":null,{rest},"<SECRET:password> 2":2}}'
+    assert arguments.one(given, None, "", PLAN)[0] == expected
+    assert arguments.one(expected, None, "", PLAN) == (expected, ())

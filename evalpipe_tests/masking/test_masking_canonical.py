@@ -79,3 +79,15 @@ def test_a_user_name_has_one_token_wherever_it_stands() -> None:
             f"{name}@buildbox7:~/shop$ ls", f"drwxr-xr-x 2 {name} {name} 4096 Jan 5 10:00 shop",
         )  # fmt: skip
         assert len({_token(text, "USERNAME") for text in places}) == 1
+
+
+def test_a_user_has_one_token_in_all_spellings_and_that_of_older_slices_is_known() -> None:
+    now = PLAN.rekey("u", "ann.m@acme.example", "t")
+    assert PLAN.rekey("u", "Ann.M@Acme.example ", "t") == now
+    first, *older = PLAN.users("Ann.M@Acme.example", "t")
+    assert first == now
+    assert len(older) == 1
+    assert older[0] not in (now, *PLAN.users("Ann.M@Acme.example", "other"))
+    assert PLAN.users("ann.m@acme.example", "t") == [now] == PLAN.users(now, "t")
+    assert PLAN.rekey("u", "Ann") != PLAN.rekey("u", "ann"), "logins differ by case"
+    assert PLAN.rekey("s", "A@x") != PLAN.rekey("s", "a@x")

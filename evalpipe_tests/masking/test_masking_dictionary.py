@@ -11,7 +11,7 @@ from evalpipe_tests.masking.support import PLAN
 
 
 def _terms(*said: str) -> dictionary.Terms:
-    terms: dictionary.Terms = {}
+    terms = dictionary.Terms()
     for text in said:
         texts.learn(PLAN, text, terms)
     return terms
@@ -61,3 +61,24 @@ def test_part_of_a_name_and_a_longer_word_stay() -> None:
 def test_the_local_part_of_a_mailbox_that_is_a_word_teaches_nothing(word: str) -> None:
     said = f"the {word} settings, GIT_CONFIG_{word.upper()}"
     assert texts.mask(PLAN, said, _terms(f"mail {word}@mail.example")).text == said
+
+
+def test_many_terms_are_found_as_each_alone_is_and_few_are_looked_for() -> None:
+    latin = [f"{first}{n}" for first in ("anna", "bo.", "c-", "_d", "é") for n in range(40)]
+    spaced = [f"given{n} family{n}" for n in range(40)]
+    asian = [f"{chr(0x4E00 + n)}{chr(0x5E00 + n)}" for n in range(40)]
+    names = [*latin, *spaced, *asian]
+    terms = dictionary.Terms({name.encode(): ("PERSON", name) for name in names})
+    raw = (
+        "x anna7, BO.9 and c-3; _d1 é4 given5\\u0020family5 \\nanna12 " + asian[3] + "說 manna3 given6 family7"
+    ).encode()
+    alone = [
+        span
+        for term, told in terms.items()
+        for span in dictionary.find(raw, dictionary.Terms({term: told}), lambda entity: 1)
+    ]
+    assert {span.canonical for span in alone} >= {"anna7", "anna12", "given5 family5", asian[3], "é4", "_d1"}
+    assert dictionary.find(raw, terms, lambda entity: 1) == alone
+    assert len(terms.beginning([b"anna7", asian[3][0].encode()])) < len(terms) / 2
+    terms[b"zoe"] = ("PERSON", "zoe")
+    assert b"zoe" in terms.beginning([b"zoe"]), "what is learnt later is looked for too"

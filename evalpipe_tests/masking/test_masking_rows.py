@@ -201,3 +201,10 @@ def test_a_kept_field_goes_back_where_it_stood_and_a_session_keeps_its_own_token
     assert out["a"].startswith("mail <EMAIL_ADDRESS:")
     (out,) = _masked(RowForm(("text",), keep=("session",)), {"session": "one", "session_id": "two", "text": "x"})
     assert (out["session"], out["session_id"]) == ("one", PLAN.rekey("s", "two"))
+
+
+def test_untouched_numbers_stay_as_they_were_and_no_key_takes_the_place_of_another() -> None:
+    line = b'{"text":"hi","v":1.10,"id":123456789012345678901234567890,"n":[1e5,-0.0],"session_id":1234567890123456789}'
+    masked = RowMasker(PLAN, TEXT).mask(line)
+    assert b'"v":1.10,"id":123456789012345678901234567890,"n":[1e5,-0.0]' in masked
+    assert b"1234567890123456789," not in masked.replace(b"123456789012345678901234567890", b"")

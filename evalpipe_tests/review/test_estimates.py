@@ -287,6 +287,42 @@ def test_agreement_by_hand() -> None:
     assert found["agreement_lo"] < 0.7 < found["agreement_hi"]
     alike = review.agreement(reviews(said(5, yes, []), said(5, yes, [], reviewer="bea"))).row(0, named=True)
     assert (alike["agreement"], alike["kappa"]) == (1.0, None)
+    # Chance by the share of yes among all labels, 0.55: 2 x 0.55 x 0.45 (Gwet); 2 x 0.7 - 1 (Byrt and others).
+    chance = 2 * 0.55 * 0.45
+    assert found["ac1"] == pytest.approx((0.7 - chance) / (1 - chance))
+    assert found["pabak"] == pytest.approx(0.4)
+    assert (alike["ac1"], alike["pabak"]) == (None, None)
+    assert (found["n_reviewers"], found["alpha"]) == (2, None)
+
+
+def test_where_nearly_all_items_have_one_label_kappa_alone_misleads() -> None:
+    yes, no = ["correction"], ["neutral"]
+    groups = [(118, no, no), (5, yes, no), (2, no, yes)]
+    rows = [
+        said(n, labels, [], start=200 * i, reviewer=name)
+        for i, (n, *both) in enumerate(groups)
+        for name, labels in zip(("ann", "bea"), both, strict=True)
+    ]
+    found = review.agreement(reviews(*rows)).filter(lang="all").row(0, named=True)
+    assert found["agreement"] == pytest.approx(118 / 125)
+    assert found["kappa"] < 0.0
+    assert found["ac1"] > 0.9
+
+
+def test_three_reviewers_have_an_alpha_over_all_that_two_of_them_labelled() -> None:
+    yes, no = ["correction"], ["neutral"]
+    # Units of four labels each by ann, bea and eve; eve saw the first two only, and one item alone.
+    rows = reviews(
+        said(2, yes, []), said(2, no, [], start=10), said(2, yes, [], reviewer="bea"),
+        said(1, no, [], start=10, reviewer="bea"), said(1, yes, [], start=11, reviewer="bea"),
+        said(2, yes, [], reviewer="eve"), said(1, no, [], start=90, reviewer="eve"),
+    )  # fmt: skip
+    found = review.agreement(rows).filter(lang="all")
+    assert found["n_reviewers"].to_list() == [3] * found.height
+    # Ten labels pair: yes three times in two items, no twice in one, one of each in the last. Observed
+    # disagreement is 2 of 10, expected 2 x 7 x 3 of 90.
+    alpha = 1 - (2 / 10) / (2 * 7 * 3 / 90)
+    assert found["alpha"].to_list() == pytest.approx([alpha] * found.height)
 
 
 def test_agreement_is_of_pairs_who_saw_the_same_items() -> None:

@@ -9,6 +9,7 @@ from evalpipe.signals import extract_part, rulefiles
 from evalpipe_tests.signals.build import EXTRACTION, Talk, frames
 
 UNDO = rulefiles.load("undo.toml")
+EDITED = rulefiles.load("edited.toml")
 
 
 def hard(talk: Talk) -> list[tuple[str, int, str]]:
@@ -60,3 +61,16 @@ def test_words_that_ask_for_an_undo_count_once() -> None:
     part = extract_part(*frames(Talk().user("go").agent("done").user("please undo your last change")), EXTRACTION)
     assert part.semantic["signal"].to_list() == ["correction"]
     assert part.hard.filter(pl.col("signal") == "rollback").is_empty()
+
+
+@pytest.mark.parametrize("row", EDITED["result"], ids=lambda row: row["id"])
+def test_edits_that_the_user_changed(row: dict[str, list[str]]) -> None:
+    for output, expected in [*((t, 1) for t in row["match"]), *((t, 0) for t in row["no_match"])]:
+        edit = '{"file_path": "/w/a.py", "old_string": "x = 1", "new_string": "x = 3"}'
+        found = hard(Talk().user("go").tool("Edit", output, arguments=edit).agent("done"))
+        assert [name for name, _, _ in found] == ["edit.changed"] * expected, output
+
+
+def test_a_command_that_prints_the_words_changed_no_edit() -> None:
+    words = EDITED["result"][0]["match"][0]
+    assert hard(Talk().user("go").bash("cat log", words).agent("done")) == []

@@ -26,7 +26,7 @@ def as_call(example: dict[str, Any]) -> errors.Call:
 
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES, ids=lambda v: getattr(v, "id", ""))
 def test_examples_of_the_table(rule: errors.Rule, example: dict[str, Any]) -> None:
-    verdict = errors.classify(as_call(example))
+    (verdict,) = errors.classify_all([as_call(example)])
     assert verdict.rule_id == rule.id
     assert example["output"][verdict.start : verdict.end] or rule.any is None or not example["output"].strip()
 
@@ -63,13 +63,13 @@ def test_the_table_is_well_formed() -> None:
 def test_some_row_holds_for_every_call(
     tool: str, command: str, output: str, code: int | None, flagged: bool, known: bool | None
 ) -> None:
-    verdict = errors.classify(errors.Call(tool, command, output, code, flagged, known))
+    (verdict,) = errors.classify_all([errors.Call(tool, command, output, code, flagged, known)])
     assert 0 <= verdict.start <= verdict.end <= len(output)
 
 
 def test_evidence_at_the_end_of_a_long_output_is_placed_there() -> None:
     output = "line\n" * 5000 + "bash: foo: command not found"
-    verdict = errors.classify(errors.Call("shell", "foo", output, 127, is_flagged=False))
+    (verdict,) = errors.classify_all([errors.Call("shell", "foo", output, 127, is_flagged=False)])
     assert output[verdict.start : verdict.end] == "command not found"
 
 

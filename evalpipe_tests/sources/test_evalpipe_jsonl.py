@@ -306,6 +306,23 @@ def test_a_second_header_adds_to_the_first_and_takes_nothing_back(tmp_path: Path
         assert (row["user_id"], row["consent"], row["started_at"].day) == ("u1", "withdrawn", 5)
 
 
+def test_of_two_headers_that_contradict_each_other_the_first_holds(tmp_path: Path) -> None:
+    """As of two parts of a session: what was assigned before the first turn is what was assigned."""
+    second = {
+        **SESSION, "agent": "other", "agent_release": "9", "model": "m-z", "user_id": "u9", "trial": 7, "tools": ["z"],
+        "parent_session_id": "p9", "scenario": "z", "consent": "later",
+        "assignment": {"policy": "z", "unit": "session", "probability": 0.1, "epoch": "z"},
+    }  # fmt: skip
+    first = {**SESSION, "consent": "contract", "trial": 1, "parent_session_id": "p1"}
+    alone = Read(write(tmp_path, first, step(1, "user", text="go"))).session
+    both = Read(write(tmp_path, first, step(1, "user", text="go"), second)).session
+    of_file = {"file_id", "content_digest"}
+    added = {name for name in both if both[name] != alone[name]} - of_file
+    assert {name: alone[name] for name in added} == dict.fromkeys(added), "only what the first left out"
+    named = {name: both[name] for name in ("agent", "user_id", "consent", "trial", "assignment_policy")}
+    assert named == {"agent": "acme", "user_id": "u1", "consent": "contract", "trial": 1, "assignment_policy": "ab-1"}
+
+
 def test_open_calls_of_other_sessions_cost_nothing(tmp_path: Path) -> None:
     lines = [step(1, "tool", f"s{n}", name="Bash", is_open=True) for n in range(40)]
     result = {"type": "result", "session_id": "s7", "step_id": "1", "output": "x"}

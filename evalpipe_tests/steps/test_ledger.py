@@ -10,11 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from evalpipe.console.doctor import unmatched_assignments
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.locations import data_dir
 from evalpipe.masking import MaskPlan
 from evalpipe.masking.keys import MaskingKey
-from evalpipe.steps.ledger import load_assignments, load_consent
+from evalpipe.steps.land import land
+from evalpipe.steps.ledger import load_assignments, load_consent, unmatched
+from evalpipe_tests.steps.world import make, opened, session, write
 
 ROW = {"policy": "ab", "unit": "user", "unit_id": "ann", "model": "m-a", "probability": 0.5, "starts_at": "2026-01-02"}
 
@@ -109,3 +112,30 @@ def test_a_consent_row_names_a_user_or_a_source(tmp_path: Path) -> None:
 def test_no_ledger_is_an_empty_one(plan: MaskPlan) -> None:
     assert load_assignments("", plan).is_empty()
     assert load_consent("").is_empty()
+
+
+def test_rows_of_units_without_a_session_are_counted(tmp_path: Path, plan: MaskPlan) -> None:
+    rows = [
+        ROW,  # the log names a tenant, the row does not
+        ROW | {"tenant": "acme"},
+        ROW | {"unit_id": "bob"},
+        ROW | {"unit": "session", "unit_id": "codex:s1"},
+        ROW | {"unit": "session", "unit_id": "codex:s2"},
+        {**ROW, "unit_id": None},  # an arm is of whoever has its version
+    ]
+    assignments = load_assignments(lines(tmp_path / "a.jsonl", *rows), plan)
+    tokens = [(plan.rekey("s", "codex:s1"), plan.rekey("u", "ann", "acme")), (plan.rekey("s", "codex:s3"), None)]
+    sessions = pl.DataFrame(tokens, schema=["session_id", "user_id"], orient="row")
+    assert unmatched(assignments, sessions) == {"user": 2, "session": 1}
+    assert unmatched(assignments.clear(), sessions) == {}
+
+
+def test_the_doctor_counts_them(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", *session("s1"))
+    ledger = lines(tmp_path / "ledger.jsonl", ROW | {"unit_id": "u-1"}, ROW | {"unit_id": "u-2"})
+    with opened(tmp_path / "home") as context:
+        assert unmatched_assignments(context) == {}
+        land(context, [tmp_path / "log.jsonl"])
+        make(context, "raw", "masked")
+        context.__dict__["assignments"] = load_assignments(ledger, context.mask_plan)
+        assert unmatched_assignments(context) == {"user": 1}

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -16,11 +16,14 @@ from typer.testing import CliRunner
 
 from evalpipe.cli import app
 from evalpipe.console import doctor
+from evalpipe.masking import plan as plan_module
 from evalpipe.masking.rules import default_dir
+from evalpipe.masking.tombstones import Subject
 from evalpipe.settings import load
 from evalpipe.steps import rescan
 from evalpipe.steps import versions as versions_module
 from evalpipe.steps.context import Context, open_context
+from evalpipe.steps.erase_scope import scope_of
 from evalpipe.steps.land import land
 from evalpipe.store.manifest import Manifest
 from evalpipe_tests.steps.world import AS_OF, DAY, make, rows, session, write
@@ -210,3 +213,52 @@ def test_a_withdrawal_that_a_log_tells_empties_a_day_that_is_scanned_again(
         told = sorted(rows(context, "masked.sessions")["consent"].to_list(), key=str)
         assert told == [None, "withdrawn"]
         assert "that is wrong" not in _texts(context)
+
+
+SPELLED = "Ana.B42@Mail.example.org"
+
+
+def _spelled(folder: Path, name: str, day: date) -> Path:
+    return write(folder / f"{name}.jsonl", *session(name, day, user_id=SPELLED))
+
+
+def _old_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the time when every spelling had a token of its own, one day of it without raw text."""
+    home = tmp_path / "home"
+    with monkeypatch.context() as then, _opened(home) as context:
+        then.setattr(plan_module, "canonical", lambda user_id: user_id)
+        land(context, [_spelled(tmp_path, "a", DAY)])
+        assert make(context)["masked"].red == {}
+        _purge(context)
+        assert rows(context, "masked.sessions")["user_id"].to_list() == context.mask_plan.users(SPELLED)
+    return home
+
+
+def test_any_spelling_finds_a_person_whose_raw_text_is_gone(tmp_path: Path) -> None:
+    with _opened(tmp_path / "home") as context:
+        land(context, [_spelled(tmp_path, "a", DAY)])
+        make(context)
+        _purge(context)
+        for made in context.lake.manifests("raw"):
+            context.lake.manifest_path(made.key).unlink()
+        assert len(scope_of(context, Subject(SPELLED.lower())).sessions) == 1
+        assert len(scope_of(context, Subject("ana.b42@mail.example.com")).sessions) == 0
+
+
+def test_an_older_slice_joins_a_person_who_is_there_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = _old_home(tmp_path, monkeypatch)
+    with _opened(home) as context:
+        land(context, [_spelled(tmp_path, "b", DAY + timedelta(days=1))])
+    _with_new_rule(tmp_path, monkeypatch)
+    with _opened(home) as context:
+        assert [done.red for done in make(context).values() if done.red] == []
+        assert rescan.RESCANNED in _masked(context).stats
+        people = rows(context, "masked.sessions")["user_id"]
+        assert people.to_list() == [context.mask_plan.rekey("u", SPELLED)] * 2
+
+
+def test_an_older_slice_is_found_by_the_spelling_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _opened(_old_home(tmp_path, monkeypatch)) as context:
+        for made in context.lake.manifests("raw"):
+            context.lake.manifest_path(made.key).unlink()
+        assert len(scope_of(context, Subject(SPELLED)).sessions) == 1

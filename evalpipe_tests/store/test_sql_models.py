@@ -225,9 +225,9 @@ DATA: dict[str, list[Row]] = {
         )
     ],
     "signals.session_outcomes": [
-        _outcome("s1", "m1", 1.0, 1.0),
-        _outcome("s2", "m1", 0.0, 1.0, settled=False),
-        _outcome("s3", "m1", None, 0.0),
+        _outcome("s1", "m1", 1.0, 1.0) | {"source": "bench", "task_id": "t1"},
+        _outcome("s2", "m1", 0.0, 1.0, settled=False) | {"source": "suite", "task_id": "t1"},
+        _outcome("s3", "m1", None, 0.0) | {"source": "bench", "task_id": "t1"},
         _outcome("s1", "m2", 1.0, 1.0),
         _outcome("s5", "m1", None, 0.0) | {"scenario": "chat"},
     ],
@@ -380,11 +380,12 @@ def test_raw_vs_net_says_whether_the_raw_rank_holds(house: Warehouse) -> None:
 
 
 def test_success_is_null_without_evidence_and_apart_by_measurement(house: Warehouse) -> None:
-    columns = "measurement, scenario, n_sessions, n_stated, n_success, success_rate, is_settled"
+    columns = "measurement, scenario, n_sessions, n_stated, n_success, success_rate, n_tasks, is_settled"
     assert ask(house, columns, "success_by_version_scenario") == [
-        ("m1", "chat", 1, 0, 0, None, True),
-        ("m1", "coding", 3, 2, 1, 0.5, False),
-        ("m2", "coding", 1, 1, 1, 1.0, True),
+        ("m1", "chat", 1, 0, 0, None, 0, True),
+        # Two task sets count their tasks from the beginning each.
+        ("m1", "coding", 3, 2, 1, 0.5, 2, False),
+        ("m2", "coding", 1, 1, 1, 1.0, 0, True),
     ]
 
 

@@ -174,6 +174,7 @@ def _weighed(headline: Headline) -> Iterator[Mapping[str, object]]:
                 "lo": weighed.lo[at],
                 "hi": weighed.hi[at],
                 "ess": weighed.ess[at],
+                "largest_smd": weighed.largest_smd,
                 "status": weighed.status[at],
                 "reasons": list(weighed.reasons[at]) or ["descriptive"],
             }

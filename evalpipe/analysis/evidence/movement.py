@@ -14,11 +14,13 @@ from datetime import timedelta
 import numpy as np
 
 from evalpipe.analysis.evidence.headline import Bools, Headline, Ints
+from evalpipe.inference import Check
 from evalpipe.inference.cells import cell_sums, divide, group, tally
 from evalpipe.inference.estimand import estimand
 from evalpipe.inference.intervals import known_error, t_interval
 from evalpipe.inference.model import Floats
 from evalpipe.inference.movement import kitagawa, split_rate
+from evalpipe.inference.support import standard_weights
 from evalpipe.inference.variance import ClusterVariance
 
 
@@ -37,13 +39,10 @@ class _Errors:
 
 
 def movement_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
-    """One row a stratum and version; empty for a window of one day, or a reference without a movement.
-
-    A reference that weighs the versions by their sessions moves with routing itself.
-    """
+    """One row a stratum and version; empty for a window of one day, or where :func:`movement_checks` says why."""
     days = headline.days()
     length = (headline.stamp.window_end - headline.stamp.window_start).days + 1
-    if not headline.is_comparable or length < 2 or headline.options.population != "traffic":
+    if not headline.is_comparable or length < 2 or _why_none(headline):
         return
     half = (length + 1) // 2
     earlier, later = _half(headline, days < half), _half(headline, days >= half)
@@ -86,8 +85,22 @@ def movement_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
             }
 
 
+def movement_checks(headline: Headline) -> list[Check]:
+    """Why a number that there is has no movement; nothing where it has one."""
+    why = _why_none(headline) if headline.is_comparable else ""
+    return [Check("movement", "window", np.nan, np.nan, "unavailable", why)] if why else []
+
+
+def _why_none(headline: Headline) -> str:
+    if headline.options.population == "own_share":
+        return "Each version is scored on its own mix of work, which no other shares: what moved is not split."
+    if constant_contrast(headline) is None and headline.options.reference != "model":
+        return "The reference weighs versions by their sessions and moves with routing itself: what moved is not split."
+    return ""
+
+
 def _half(headline: Headline, inside: Bools) -> tuple[Floats, Floats]:
-    """Traffic (S,) and rates (K', S) of a half; a stratum that lacks a compared version weighs 0."""
+    """Weights (S,) in the population and rates (K', S) of a half; a stratum that lacks a compared version weighs 0."""
     sample, size = headline.sample, headline.sample.n_strata
     place = _places(headline)
     used = inside & (place[sample.version] >= 0) & headline.found.kept[sample.stratum]
@@ -96,9 +109,17 @@ def _half(headline: Headline, inside: Bools) -> tuple[Floats, Floats]:
     v = headline.weight[used]
     rate = divide(tally(cell, v * sample.y[used], k * size), tally(cell, v * sample.d[used], k * size))
     rate = rate.reshape(k, size)
-    is_whole = np.isfinite(rate).all(axis=0)
-    traffic = tally(stratum, v, size)
-    return np.where(is_whole, traffic, 0.0), rate
+    whole = np.flatnonzero(np.isfinite(rate).all(axis=0))
+    weight = np.zeros(size)
+    if len(whole):
+        served, standard = tally(cell, v, k * size).reshape(k, size)[:, whole], None
+        options = headline.options
+        if options.standard is not None:
+            # As in the comparison: a group's weight is shared by the traffic of its strata, then merged.
+            own = tally(sample.stratum[used], v, size)
+            standard = tally(headline.target, standard_weights(options.standard, own), size)[whole]
+        weight[whole] = estimand(served, served, "uniform", None, options.population, standard).weights[0]
+    return weight, rate
 
 
 def _errors(headline: Headline, later: Ints, shown: Ints, weight: list[Floats], contrast: Floats) -> _Errors:
@@ -106,7 +127,7 @@ def _errors(headline: Headline, later: Ints, shown: Ints, weight: list[Floats], 
 
     Args:
         later: (N,) 1 for sessions of the later half. shown: (S',) strata with weight in either.
-        weight: (S',) traffic of each half. contrast: (K', K').
+        weight: (S',) weights of each half. contrast: (K', K').
     """
     sample, k, s = headline.sample, len(headline.compared), len(shown)
     stratum_at, place = np.full(sample.n_strata, -1), _places(headline)

@@ -137,6 +137,10 @@ AGREEMENT = Table(
         Column("kappa", F64, "Cohen's kappa of the primary labels; null where chance alone would agree always.", low=-1.0, high=1.0),
         Column("kappa_lo", F64, "Lower end of its 95 % interval.", low=-1.0, high=1.0),
         Column("kappa_hi", F64, "Upper end.", low=-1.0, high=1.0),
+        Column("ac1", F64, "Gwet's AC1, which stays near the agreement where nearly all items have one label and kappa does not; null where one label is all there is.", low=-1.0, high=1.0),
+        Column("pabak", F64, "Kappa adjusted for prevalence and bias (Byrt and others, 1993); null likewise.", low=-1.0, high=1.0),
+        Column("n_reviewers", I32, "Reviewers of this kind of item in this language.", low=2),
+        Column("alpha", F64, "Krippendorff's alpha of all these reviewers over items that two or more labelled; null for two reviewers, whose kappa says it.", low=-1.0, high=1.0),
     ),
 )  # fmt: skip
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from evalpipe.inference.causal.crossfit import crossfit_chances, crossfit_outcomes, group_kinds
+from evalpipe.inference.causal.crossfit import Kinds, crossfit_chances, crossfit_outcomes, group_kinds
 from evalpipe.inference.causal.robust import OutcomeModel, aipw_means
-from evalpipe.inference.causal.weighting import Means, weight_report, weighted_means
+from evalpipe.inference.causal.weighting import Means, weight_report, weighted_means, weighted_smd
 from evalpipe.inference.cells import Ints
 from evalpipe.inference.influence import clustered_covariance
 from evalpipe.inference.intervals import known_error
@@ -34,6 +34,8 @@ class Weighed:
     Attributes:
         estimate, se, lo, hi: Against the reference. df: G - 1.
         ess: Effective sessions. clipped: share of sessions whose chance was raised.
+        largest_smd: Largest standardized difference that the weights leave between two versions, over what
+            routing was modelled by; NaN where nothing of that varies, or nothing was estimated.
         status: ``ok``, ``inconclusive`` where nothing varies, ``suspect`` or ``unavailable``, per version.
         reasons: ``no_overlap``, ``low_ess``, ``many_clipped``, ``not_converged``,
             ``too_many_versions``, ``few_users`` or ``no_variation``, per version.
@@ -48,6 +50,7 @@ class Weighed:
     clipped: float
     status: tuple[str, ...]
     reasons: tuple[tuple[str, ...], ...]
+    largest_smd: float = np.nan
 
 
 def weigh_routing(
@@ -102,6 +105,7 @@ def weigh_routing(
     return {
         name: _judge(
             means,
+            _left(kinds, means.weight),
             contrast,
             user,
             users - 1.0,
@@ -117,6 +121,7 @@ def weigh_routing(
 
 def _judge(
     means: Means,
+    largest_smd: float,
     contrast: Floats,
     user: Ints,
     df: float,
@@ -156,7 +161,19 @@ def _judge(
     reasons = [(*why, "no_variation") if is_flat[k] else why for k, why in enumerate(reasons)]
     estimate = np.where(gone, np.nan, contrast @ means.theta)
     se, half = np.where(gone, np.nan, se), np.where(gone, np.nan, half)
-    return Weighed(estimate, se, estimate - half, estimate + half, df, ess, clipped, status, tuple(reasons))
+    return Weighed(
+        estimate, se, estimate - half, estimate + half, df, ess, clipped, status, tuple(reasons), largest_smd
+    )
+
+
+def _left(kinds: Kinds, weight: Floats) -> float:
+    """Largest standardized difference of weighted means of a level; NaN where no level varies."""
+    if (weight.sum(axis=0) <= 0).any():
+        return np.nan
+    # One level at a time, since all of them for every session would be the largest thing in memory.
+    found = [weighted_smd(column[kinds.kind][:, None], weight)[0] for column in kinds.X.T]
+    known = [value for value in found if np.isfinite(value)]
+    return float(max(known, default=np.nan))
 
 
 def _nothing(n_versions: int, why: str) -> Weighed:

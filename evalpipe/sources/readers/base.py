@@ -212,8 +212,8 @@ def json_readers(reader: Reader) -> tuple[Reader, ...]:
 
 
 def row_reader(name: str, recognise: Callable[[Record], bool], parser: Callable[[FileContext], Parser]) -> Reader:
-    """A reader, version 1, of lines that are whole sessions (see ``Reader`` for the arguments)."""
-    return Reader(name, "1", "lines", recognise, parser, is_one_record_a_session=True)
+    """A reader, version 2, of lines that are whole sessions (see ``Reader`` for the arguments)."""
+    return Reader(name, "2", "lines", recognise, parser, is_one_record_a_session=True)
 
 
 def user_of(folder: str | None) -> str | None:

@@ -167,7 +167,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="5",
+    version="6",
     shape="lines",
     recognise=_recognise,
     hint=_hint,

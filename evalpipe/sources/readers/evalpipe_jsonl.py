@@ -111,29 +111,27 @@ class EvalpipeParser(Parser):
 
 
 def _session(record: Record, session: Session, _: OpenCalls) -> str:
-    """What is stated of the session, whatever it holds beside: a field that cannot be read is the fault of
-    its record (``BAD_FIELD``) and not of the others. A second header adds to the first."""
+    """What is stated of the session, whatever it holds beside.
+
+    A field that cannot be read is the fault of its record (``BAD_FIELD``) and not of the others. A second header
+    adds what the first left out, as a part of a session adds to those before it (``sources/joining.py``).
+    """
     status = _consent(record.get("consent"), session)
     for name in _TEXT_FIELDS:
         value = record.get(name)
         if type(value) is int:
             value = str(value)  # ids are numbers in many databases
         if type(value) is str:
-            setattr(session, name, value)
+            if getattr(session, name) is None:
+                setattr(session, name, value)
         elif value is not None:
             status = BAD_FIELD
     agent, started = record.get("agent"), record.get("started_at")
     if type(agent) is str and agent:
-        session.agent = agent
+        session.agent = agent if session.agent == UNKNOWN else session.agent
     elif agent is not None or session.agent == UNKNOWN:
         status = BAD_FIELD
-    if (trial := small_count(record.get("trial"))) is not None:
-        session.trial = trial
-    if parent := text_or_none(record.get("parent_session_id")):
-        session.parent_session_id = f"{SOURCE}:{parent}"
-    tools = record.get("tools")
-    if type(tools) is list:
-        session.tools = sorted({tool for tool in tools if type(tool) is str})
+    _facts(record, session)
     _assignment(record.get("assignment"), session)
     at = normal_time(started)
     if at is not None:
@@ -144,18 +142,30 @@ def _session(record: Record, session: Session, _: OpenCalls) -> str:
     return status
 
 
+def _facts(record: Record, session: Session) -> None:
+    if session.trial is None:
+        session.trial = small_count(record.get("trial"))
+    if session.parent_session_id is None and (parent := text_or_none(record.get("parent_session_id"))):
+        session.parent_session_id = f"{SOURCE}:{parent}"
+    tools = record.get("tools")
+    if type(tools) is list and session.tools is None:
+        session.tools = sorted({tool for tool in tools if type(tool) is str})
+
+
 def _consent(value: object, session: Session) -> str:
     """A withdrawal stays, whatever is said later; what cannot be read allows nothing."""
     if value is None or session.consent == CONSENT_WITHDRAWN:
         return KEPT
     is_read = type(value) is str
     is_withdrawn = not is_read or str(value).strip().lower() == CONSENT_WITHDRAWN
-    session.consent = CONSENT_WITHDRAWN if is_withdrawn else str(value)
+    session.consent = CONSENT_WITHDRAWN if is_withdrawn else session.consent or str(value)
     return KEPT if is_read else BAD_FIELD
 
 
 def _assignment(value: object, session: Session) -> None:
-    if type(value) is not dict:
+    told = (session.assignment_policy, session.assignment_unit, session.assignment_probability, session.routing_epoch)
+    # What belongs to one assignment is taken from one header.
+    if type(value) is not dict or any(one is not None for one in told):
         return
     session.assignment_policy = text_or_none(value.get("policy"))
     unit = value.get("unit")
@@ -280,7 +290,7 @@ def _recognise(record: Record) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="8",
+    version="9",
     shape="lines",
     recognise=_recognise,
     hint=lambda head: re.search(rb'"evalpipe"\s*:\s*1\b', head) is not None,

@@ -219,7 +219,7 @@ def _recognise(record: Record) -> bool:
     return type(record.get("sessionId")) is str and type(record.get("projectHash")) is str
 
 
-LINES = Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=GeminiParser)
+LINES = Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=GeminiParser)
 READERS: tuple[Reader, ...] = (
     *json_readers(
         replace(

@@ -160,4 +160,4 @@ def _recognise(record: Record) -> bool:
     return "input" in record and bool(items) and all(word_of(item.get("type")) in _ITEM_TYPES for item in items[:3])
 
 
-READERS = json_readers(Reader(name=SOURCE, version="1", shape="lines", recognise=_recognise, parser=ResponsesParser))
+READERS = json_readers(Reader(name=SOURCE, version="2", shape="lines", recognise=_recognise, parser=ResponsesParser))

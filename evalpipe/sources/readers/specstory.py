@@ -238,7 +238,7 @@ def _without_thoughts(text: str) -> str:
 
 READER = Reader(
     name=SOURCE,
-    version="1",
+    version="2",
     shape="text",
     recognise=lambda _: False,
     hint=_hint,
