@@ -8,6 +8,7 @@ so that positive is better; sentences use the metric's own sign.
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 from evalpipe.contracts.metrics import BY_NAME
@@ -93,7 +94,8 @@ def command_for(ev_gate: Gate, criteria_name: str, window_name: str) -> str:
     if ev_gate.sentence != UNNAMED:
         return ""
     pair = "--candidate AGENT/MODEL --baseline AGENT/MODEL"
-    return f"evalpipe report --criteria {criteria_name} --window {window_name} {pair}"
+    criteria = "" if criteria_name == "default" else f" --criteria {shlex.quote(criteria_name)}"
+    return f"evalpipe report{criteria} --window {window_name} {pair}"
 
 
 def _row(

@@ -252,6 +252,6 @@ def test_the_page_speaks_of_a_candidate_only_where_one_was_named(is_named: bool)
     chosen = page.partition('<select id="light">')[2].partition("</select>")[0]
     assert ("candidate and baseline" in chosen) is is_named
     assert ("other versions</span>" in page) is is_named
-    command = "evalpipe report --criteria default --window 28d --candidate AGENT/MODEL --baseline AGENT/MODEL"
+    command = "evalpipe report --window 28d --candidate AGENT/MODEL --baseline AGENT/MODEL"
     assert (command in page) is not is_named
     assert (f"`{command}`" in to_markdown(build(inputs))) is not is_named

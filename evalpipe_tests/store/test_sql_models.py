@@ -277,8 +277,8 @@ DATA: dict[str, list[Row]] = {
         for w in ("28d", "7d", "all") for n in (1, 2)
     ],
     "analysis.gates": [
-        {"decided_on": date(2026, 1, d), "decision_id": f"d{d}", "criterion": c, "candidate": "A", "verdict": v}
-        for d, c, v in ((4, "g1", "fail"), (5, "g1", "pass"), (4, "g2", "inconclusive"))
+        {"decided_on": date(2026, 1, d), "decision_id": f"d{d}{w}", "criterion": c, "candidate": "A", "verdict": v, "window_name": w}
+        for d, w, c, v in ((4, "28d", "g1", "fail"), (5, "28d", "g1", "pass"), (5, "all", "g1", "fail"), (4, "28d", "g2", "inconclusive"))
     ],
 }  # fmt: skip
 
@@ -430,7 +430,11 @@ def test_redaction_summary_adds_up(house: Warehouse) -> None:
 
 def test_checks_and_gates_are_the_newest(house: Warehouse) -> None:
     assert ask(house, "check_name, status", "open_checks") == [("support", "suspect")]
-    assert ask(house, "criterion, verdict", "newest_gates") == [("g1", "pass"), ("g2", "inconclusive")]
+    assert ask(house, "criterion, window_name, verdict", "newest_gates") == [
+        ("g1", "28d", "pass"),
+        ("g1", "all", "fail"),
+        ("g2", "28d", "inconclusive"),
+    ]
 
 
 def test_model_rows_and_types_are_those_that_loading_foretold(house: Warehouse) -> None:
