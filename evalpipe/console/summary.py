@@ -78,6 +78,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
     with open_context(settings) as context:
         days = _days_with_sessions(context, done.days)
         files = found.locate(sources)
+        needed = context.criteria.estimand.min_sessions_per_version
         is_nothing = bool(sources) and found.holds_no_session(context, files)
         places = found.unread(context, files, sources) if files and not as_json else []
     nothing = ERROR_CODES["NOTHING_READ"]
@@ -121,6 +122,8 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
         show.show_error(EvalpipeError(nothing.name, "no file there holds a session that could be read.", where=where))
         return int(nothing.exit)
     show.line(f"Answer: {answer}")
+    if page and answer.startswith("No comparison"):
+        show.line(f"Next: a comparison needs {needed} sessions of each of two versions on the same kind of work.")
     if assigned:
         show.line(f"Assignment: {assigned}")
     _show_groups(groups)

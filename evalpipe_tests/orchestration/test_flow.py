@@ -305,6 +305,7 @@ def test_a_range_shows_its_own_last_day_and_is_scored_in_one_job(
     summary.after_run(settings, done, sources=[], as_json=False)
     told = capsys.readouterr().out
     assert "Days made: 0, days scored: 2" in told
+    assert "Next: a comparison needs 20 sessions of each of two versions" in told
     assert "w=2d/day=2026-01-09" in told, "and not the newest as-of day of the home"
     assert summary.after_run(settings, early, sources=[], as_json=False) == 0
     told = capsys.readouterr().out
