@@ -7,7 +7,7 @@ intervals and rank sets, gates, power and design checks. Start at :func:`compare
 
 from evalpipe.inference.compare import compare
 from evalpipe.inference.design import design_checks
-from evalpipe.inference.gates import GATE_KINDS, gate
+from evalpipe.inference.gates import GATE_KINDS, gate, nightly_error
 from evalpipe.inference.model import (
     DESIGNS,
     POPULATIONS,
@@ -68,6 +68,7 @@ __all__ = [
     "jensen_shannon",
     "kendall_tau",
     "newcombe",
+    "nightly_error",
     "planned_design_effect",
     "proportion_interval",
     "sample_ratio",

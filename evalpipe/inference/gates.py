@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from evalpipe.inference.model import GateResult
 from evalpipe.inference.monitor.confidence_sequence import sequence_half_width
@@ -88,6 +88,26 @@ def _half_width(se: float, df: float, margin: float, alpha: float) -> float:
     # The sequence is a limit in many users; few of them widen it as they widen a fixed bound.
     few = float(stats.t.ppf(1.0 - alpha, df) / stats.norm.ppf(1.0 - alpha))
     return few * float(sequence_half_width(se, np.square(planned / se), 1.0, alpha))
+
+
+def nightly_error(margin: float, *, alpha: float = 0.05, power: float = PLANNED_POWER) -> float:
+    """Standard error at which a gate that is asked every night passes a candidate that is like the baseline.
+
+    Args:
+        margin: Loss that is tolerated, positive, in the metric's units.
+        alpha: One-sided level. power: chance of a pass on one such night.
+
+    Returns:
+        The error, in the metric's units: sessions go as its inverse square.
+    """
+    beyond = float(stats.norm.ppf(power))
+
+    def left(se: float) -> float:
+        return _half_width(se, math.inf, margin, alpha) + beyond * se - margin
+
+    # A fixed bound passes at an error that is never smaller than this one's.
+    fixed = margin / (float(stats.norm.ppf(1.0 - alpha)) + beyond)
+    return float(optimize.brentq(left, fixed * 1e-3, fixed))
 
 
 def margin_p_values(estimate: float, se: float, df: float, margin: float) -> tuple[float, float]:

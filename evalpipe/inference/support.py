@@ -185,7 +185,8 @@ def _merge(evidence: Evidence, members: Bools, parents: Ints, min_users: int) ->
     share = float(traffic[is_kept].sum()) / total if total > 0 else float("nan")
     if standard is not None:
         # A weight whose strata nobody served in this window is not covered either.
-        share = float(weight[is_kept].sum()) / float(standard.weight.sum())
+        # Both are sums of the same weights in another order, and the last bit of a share is no reason to refuse it.
+        share = min(1.0, float(weight[is_kept].sum()) / float(standard.weight.sum()))
     return _Merged(target, is_kept, share, is_counted, traffic, weight)
 
 

@@ -19,6 +19,7 @@ from evalpipe.inference.agreement.cohen import cohen_kappa, contingency, gwet_ac
 from evalpipe.inference.agreement.several import krippendorff_alpha, rating_counts
 from evalpipe.inference.model import Floats
 from evalpipe.review.evidence import ALL, last_opinions
+from evalpipe.review.rules import guide
 
 
 def agreement(reviews: pl.DataFrame) -> pl.DataFrame:
@@ -38,7 +39,7 @@ def agreement(reviews: pl.DataFrame) -> pl.DataFrame:
             both = sorted(by_reviewer[one].keys() & by_reviewer[two].keys())
             if not both:
                 continue
-            counts = _counts([by_reviewer[one][i] for i in both], [by_reviewer[two][i] for i in both])
+            counts = _counts(kind, [by_reviewer[one][i] for i in both], [by_reviewer[two][i] for i in both])
             found, n = cohen_kappa(counts), len(both)
             low, high = wilson(found.agreement * n, n)
             rows.append(
@@ -52,8 +53,8 @@ def agreement(reviews: pl.DataFrame) -> pl.DataFrame:
                     "agreement_lo": float(low),
                     "agreement_hi": float(high),
                     "kappa": _null(found.kappa),
-                    "kappa_lo": _null(max(-1.0, found.lo)),
-                    "kappa_hi": _null(min(1.0, found.hi)),
+                    "kappa_lo": _null(np.maximum(-1.0, found.lo)),
+                    "kappa_hi": _null(np.minimum(1.0, found.hi)),
                     "ac1": _null(gwet_ac1(counts)),
                     "pabak": _null(pabak(counts)),
                     "n_reviewers": len(by_reviewer),
@@ -63,9 +64,12 @@ def agreement(reviews: pl.DataFrame) -> pl.DataFrame:
     return conform(AGREEMENT, frame(AGREEMENT, rows)).sort(AGREEMENT.sort)
 
 
-def _counts(first: list[str], second: list[str]) -> Floats:
-    """Pairs of labels of two reviewers, (Q, Q) over the labels that either used."""
-    names = sorted({*first, *second})
+def _counts(kind: str, first: list[str], second: list[str]) -> Floats:
+    """Pairs of labels of two reviewers, (Q, Q) over the labels that they could have given.
+
+    Over those that they happened to give, one more label between them would be more agreement.
+    """
+    names = sorted({*(label.name for label in guide().of(kind)), *first, *second})
     one, two = (np.array([names.index(label) for label in labels], dtype=np.int64) for labels in (first, second))
     return contingency(one, two, len(names))
 
@@ -83,4 +87,4 @@ def _alpha(by_reviewer: dict[str, dict[str, str]]) -> float:
 
 
 def _null(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return None if math.isnan(value) else float(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from scipy import stats
 from typer.testing import CliRunner
@@ -11,21 +12,48 @@ from typer.testing import CliRunner
 from evalpipe.cli import app
 from evalpipe.console.power import need
 from evalpipe.contracts.errors import EvalpipeError, Exit
+from evalpipe.inference import gate
 
 Z, HALF, POWER = stats.norm.ppf(0.975), stats.norm.ppf(0.95), stats.norm.ppf(0.8)
 
 
 def test_sessions_by_hand() -> None:
-    found = need(0.5, 0.05, 4, 2.0, sessions=1_000)
+    found = need(0.5, 0.05, 4, 2.0)
     pooled, apart = 2 * 0.525 * 0.475, 0.25 + 0.55 * 0.45
     assert found.difference == pytest.approx(2.0 * (Z * pooled**0.5 + POWER * apart**0.5) ** 2 / 0.05**2, abs=1.0)
     assert found.margin == pytest.approx(2.0 * 2 * 0.25 * (HALF + POWER) ** 2 / 0.05**2, abs=1.0)
-    assert found.versus_mean == pytest.approx(2.0 * 0.25 * 0.75 * (Z + POWER) ** 2 / 0.05**2, abs=1.0)
-    assert found.smallest_difference == pytest.approx((Z + POWER) * (2.0 * 2 * 0.25 / 1_000) ** 0.5)
-    assert found.smallest_versus_mean == pytest.approx((Z + POWER) * (2.0 * 0.25 * 0.75 / 1_000) ** 0.5)
-    # A loss needs as many as a gain of the mirrored rate.
-    assert need(0.5, -0.05, 4, 2.0).difference == found.difference
-    assert need(0.5, 0.05, 4, 2.0).smallest_difference is None
+    # A version that changes by 0.05 stands 0.05 (1 - 1/4) above a mean that changed with it.
+    net = 0.05 * 0.75
+    assert found.versus_mean == pytest.approx(2.0 * 0.25 * 0.75 * (Z + POWER) ** 2 / net**2, abs=1.0)
+    # A gain and a loss from 0.6 end at other variances.
+    assert (need(0.6, 0.03, 2, 1.0).difference, need(0.6, -0.03, 2, 1.0).difference) == (4129, 4234)
+    assert (found.smallest_difference, found.smallest_versus_mean) == (None, None)
+
+
+@pytest.mark.parametrize(("rate", "effect"), [(0.01, 0.02), (0.9, 0.05), (0.6, -0.03)])
+def test_what_sessions_show_is_what_so_many_are_asked_for(rate: float, effect: float) -> None:
+    asked = need(rate, effect, 3, 1.5)
+    shown = need(rate, effect, 3, 1.5, sessions=asked.difference)
+    assert shown.smallest_difference == pytest.approx(abs(effect), rel=0.01)
+    shown = need(rate, effect, 3, 1.5, sessions=asked.versus_mean)
+    assert shown.smallest_versus_mean == pytest.approx(abs(effect), rel=0.01)
+    assert need(0.97, 0.02, 2, 1.0, sessions=10).smallest_difference is None
+
+
+def test_one_of_two_needs_as_many_against_the_mean_as_against_the_other() -> None:
+    found = need(0.5, 0.02, 2, 1.0)
+    assert found.versus_mean == pytest.approx(found.difference, rel=0.01)
+
+
+def test_a_gate_passes_in_the_share_of_studies_that_was_asked_for() -> None:
+    found = need(0.6, 0.03, 2, 1.0)
+    draws = np.random.default_rng(1).standard_normal(4_000)
+    for sessions, n_earlier in ((found.margin, 0), (found.margin_nightly, 1)):
+        se = (2 * 0.24 / sessions) ** 0.5
+        passed = [
+            gate(z * se, se, 1e9, 1e9, 0.03, "non_inferiority", n_earlier=n_earlier).verdict == "pass" for z in draws
+        ]
+        assert np.mean(passed) == pytest.approx(0.8, abs=0.02)
 
 
 @pytest.mark.parametrize(
