@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -20,12 +19,10 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
-from evalpipe.steps.fills import filled
 from evalpipe.steps.repeated import without_repeated
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import forget_raw
 from evalpipe.store.day_input import CopyRow, DayInput, Pick
-from evalpipe.store.fills import Fill
 from evalpipe.store.histories import Repeated
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
@@ -69,7 +66,6 @@ class _Task:
     told: tuple[Told, ...] = ()
     withdrawn: tuple[str, ...] = ()
     repeated: tuple[Repeated, ...] = ()
-    fills: tuple[Fill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,6 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 item.told,
                 tuple(one.session_id for one in item.withdrawn),
                 item.repeated,
-                item.fills,
             )
             for index, (group, joined) in enumerate(work)
         ]
@@ -157,7 +152,6 @@ def _by_task(copies: Sequence[CopyRow], work: Sequence[tuple[Joined, ...]]) -> l
 def _kernel(task: _Task) -> _Out:
     tables = {f"raw.{name}": _collect(task, name) for name in LANDED} | _wholes(task)
     tables |= without_repeated(tables, task.repeated)
-    tables |= filled(tables, task.fills, partial(_copy_rows, task))
     tables["raw.sessions"] = _with_outcomes(task, tables["raw.sessions"])
     tables |= _without_withdrawn(task, tables)
     copies = pl.DataFrame(list(task.copies), schema=polars_schema(TABLES["raw.copies"]), orient="row")
@@ -189,15 +183,6 @@ def _collect(task: _Task, name: str) -> pl.DataFrame:
             else data.filter(pl.col(column).is_in(list(part.files)))
         )
     return pl.concat(frames) if frames else render.empty(contract)
-
-
-def _copy_rows(task: _Task, one: Fill, name: str) -> pl.DataFrame:
-    """Rows of one copy as landed; columns that were not there yet are null."""
-    if name == "steps" and not (task.root / f"day={one.day}" / f"{one.stem}.steps.parquet").exists():
-        return render.empty(TABLES["raw.steps"])  # a part of which no session has a step
-    rows = _landed(task, one.day, one.stem, name, pl.col("session_id") == one.landed_id)
-    own = rows.filter(copy=one.copy) if "copy" in rows.columns else rows
-    return pl.concat([render.empty(TABLES[f"raw.{name}"]), own], how="diagonal")
 
 
 def _with_outcomes(task: _Task, sessions: pl.DataFrame) -> pl.DataFrame:

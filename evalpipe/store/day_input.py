@@ -11,7 +11,6 @@ from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from evalpipe.store.fills import Fill
 from evalpipe.store.histories import Repeated
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.parts import Joined
@@ -38,7 +37,6 @@ class DayInput:
         rows: Rows of each part by table, as landed.
         joined: Sessions of this day that are made of copies in several places, also on other days.
         repeated: Turns of sessions of the day that repeat another session, where they count.
-        fills: Copies that are asked for what sessions of the day do not say.
         withdrawn: Sessions of the day that a copy, also one elsewhere, says are withdrawn.
         raw_gone: Parts that have expired: what was made of them lives in the later layers only.
         text_gone: Parts of which the masked text has expired too.
@@ -54,7 +52,6 @@ class DayInput:
     told: tuple[Told, ...] = ()
     withdrawn: tuple[Withdrawn, ...] = ()
     repeated: tuple[Repeated, ...] = ()
-    fills: tuple[Fill, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
@@ -102,8 +99,6 @@ class DayInput:
         rest += [
             ["repeated", one.session_id, one.n_turns, str(one.until), one.counted_session_id] for one in self.repeated
         ]
-        # Without whether they have expired: what was made with them stays as it is.
-        rest += [["fill", *astuple(one)[:-1]] for one in self.fills]
         rest += [["withdrawn", one.session_id] for one in self.withdrawn]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])

@@ -82,16 +82,12 @@ def same_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([by_id, by_words]).sort("session_id")
 
 
-def source_rank() -> pl.Expr:
-    """Rank of a row's source among those that log the same session; the smallest is the richest."""
-    return pl.col("source").replace_strict(RANKS, default=_TRACES, return_dtype=pl.Int8)
-
-
 def _ranked(sessions: pl.DataFrame) -> pl.DataFrame:
     """The richest copy first; ties go to the smaller id."""
+    rank = pl.col("source").replace_strict(RANKS, default=_TRACES, return_dtype=pl.Int8)
     return (
         sessions.select(COLUMNS)
-        .with_columns(rank=source_rank(), native=_native(), is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
+        .with_columns(rank=rank, native=_native(), is_mute=(pl.col("n_turns") == 0).fill_null(value=False))
         .sort(
             ["is_mute", "rank", "is_dated", "n_messages", "session_id"],
             descending=[False, False, True, True, False],

@@ -26,7 +26,6 @@ import polars as pl
 from evalpipe.store.day_input import CopyRow, DayInput, Pick
 from evalpipe.store.edge import EdgeIdentity, named_alike
 from evalpipe.store.entries import RAW, TEXT, Entry, LandedPart, chosen_entries, superseded, version_key
-from evalpipe.store.fills import Fill, fills
 from evalpipe.store.histories import RULE, Repeated, repeated_histories
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.parts import PLACE, Joined, Look, joined_sessions, part_rows, with_wholes
@@ -96,10 +95,6 @@ def choose(
     repeated_on: dict[date, list[Repeated]] = defaultdict(list)
     for some in repeated:
         repeated_on[whole[some.session_id]].append(some)
-    gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
-    asked_on: dict[date, list[Fill]] = defaultdict(list)
-    for asked in fills(best, lost, gone_by[RAW]):
-        asked_on[whole[asked.session_id]].append(asked)
     gone_on: dict[date, list[Withdrawn]] = defaultdict(list)
     for one_gone in withdrawn_sessions(ranked, lost):
         gone_on[whole[one_gone.session_id]].append(one_gone)
@@ -114,6 +109,7 @@ def choose(
             items = by_day[part.day]
             if files or (part.day, part.stem) in winners:
                 items.append((part, files))
+    gone_by = {what: {p.stem for e in entries if what in e.expired for p in e.parts} for what in (RAW, TEXT)}
     return {
         day: _day_input(
             day,
@@ -124,7 +120,6 @@ def choose(
             tuple(told_on.get(day, ())),
             tuple(gone_on.get(day, ())),
             tuple(repeated_on.get(day, ())),
-            tuple(asked_on.get(day, ())),
             gone_by,
         )
         for day in sorted(by_day.keys() | joined_on.keys())
@@ -140,7 +135,6 @@ def _day_input(
     told: tuple[Told, ...],
     withdrawn: tuple[Withdrawn, ...],
     repeated: tuple[Repeated, ...],
-    asked: tuple[Fill, ...],
     gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
@@ -157,7 +151,6 @@ def _day_input(
         told=told,
         withdrawn=withdrawn,
         repeated=repeated,
-        fills=asked,
         raw_gone=frozenset(gone[RAW].intersection(parts)),
         text_gone=frozenset(gone[TEXT].intersection(parts)),
     )
