@@ -54,6 +54,7 @@ ui: install ## Open Dagster's UI on the home in .evalpipe
 docs: install ## Write the generated pages of docs/ and the catalog of the SQL models anew
 	$(BIN)/python -m evalpipe.contracts.pages docs
 	$(BIN)/python -m evalpipe.store.sql_models dbt_like_sql
+	$(BIN)/python -m evalpipe.store.sql_page docs
 
 clean: ## Remove the environment and caches; homes with data are kept
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz

@@ -1,7 +1,7 @@
--- description: Versions that lost within the window, in the newest as-of day of each window and measurement. Each window begins anew with a baseline of its first days, so alarms of successive days are not alarms of one watch.
+-- description: Versions that lost within the window, in the newest analysis of each measurement. Each window begins anew with a baseline of its first days, so alarms of successive days are not alarms of one watch.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window.
+-- column window_name: Window of the newest analysis.
 -- column measurement: Hash of extraction, outcomes and estimand.
 -- column metric: Metric.
 -- column version: Agent version.
@@ -21,10 +21,9 @@ SELECT
   arg_max(n.so_far, n.night) AS so_far,
   arg_max(n.so_far_lo, n.night) AS so_far_lo,
   arg_max(n.so_far_hi, n.night) AS so_far_hi
-FROM (
-  SELECT * FROM analysis.nights AS a
-  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a.window_name, a.measurement)
-) AS n
+FROM analysis.nights AS n
+INNER JOIN analysis.newest_analysis AS w
+  ON w.measurement = n.measurement AND w.as_of = n.as_of AND w.window_name = n.window_name
 GROUP BY ALL
 HAVING bool_or(n.is_alarm)
-ORDER BY n.measurement, n.window_name, n.metric, n.version
+ORDER BY n.measurement, n.metric, n.version

@@ -1,7 +1,7 @@
 -- description: The headline metric by version in the newest analysis of each measurement: one as-of day and one window, leaders first.
 -- materialized: table
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window of the newest as-of day: a number of days such as 28d, or all; newest_results has every window.
+-- column window_name: Window of the newest analysis: a number of days such as 28d, or all; net_improvement has every window.
 -- column window_start: First day in the window.
 -- column window_end: Last day in the window.
 -- column measurement: Hash of extraction, outcomes and estimand; rows compare only if it is equal.
@@ -25,17 +25,6 @@
 -- column n_users: Users among them.
 -- column status: ok, suspect, inconclusive or unavailable.
 -- column reasons: Reason codes behind the status.
-WITH newest AS (
-  SELECT
-    c.measurement,
-    c.as_of,
-    c.window_name
-  FROM analysis.newest_results AS c
-  -- The choice of a report: the newest day, and of its windows the whole archive before the longest.
-  QUALIFY row_number() OVER (
-    PARTITION BY c.measurement ORDER BY c.as_of DESC, c.window_name = 'all' DESC, c.window_start, c.window_name
-  ) = 1
-)
 SELECT
   r.as_of,
   r.window_name,
@@ -63,8 +52,6 @@ SELECT
   r.status,
   r.reasons
 FROM analysis.newest_results AS r
-INNER JOIN newest AS n
-  ON n.measurement = r.measurement AND n.as_of = r.as_of AND n.window_name = r.window_name
 INNER JOIN analysis.headline_metrics AS h
   ON h.measurement = r.measurement AND h.metric = r.metric
 WHERE r.slice = 'all'

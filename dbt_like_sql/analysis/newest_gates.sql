@@ -1,6 +1,7 @@
--- description: The newest gate decision of each pair of versions, criterion and measurement.
+-- description: The newest gate decision of each pair of versions, criterion and measurement; where two windows were asked on that day, a row for each.
 -- materialized: view
 -- column decided_on: As-of day of the analysis it was decided on.
+-- column window_name: Window that it was decided on.
 -- column decision_id: Digest of everything the decision was made from.
 -- column measurement: Hash of extraction, outcomes and estimand.
 -- column criteria_name: Criteria file.
@@ -18,6 +19,7 @@
 -- column reasons: Reason codes of an open verdict; decided_before on any that another as-of day preceded.
 SELECT
   g.decided_on,
+  g.window_name,
   g.decision_id,
   g.measurement,
   g.criteria_name,
@@ -35,4 +37,4 @@ SELECT
   g.reasons
 FROM analysis.gates AS g
 QUALIFY g.decided_on = max(g.decided_on) OVER (PARTITION BY g.measurement, g.candidate, g.baseline, g.criterion)
-ORDER BY g.decided_on DESC, g.candidate, g.baseline, g.criterion
+ORDER BY g.decided_on DESC, g.candidate, g.baseline, g.criterion, g.window_name

@@ -1,7 +1,7 @@
--- description: Net improvement on the newest as-of day of each window and measurement, every metric and slice.
+-- description: Net improvement in the newest analysis of each measurement: one as-of day and one window, every metric and slice.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window: a number of days such as 28d, or all.
+-- column window_name: Window of the newest analysis: a number of days such as 28d, or all; net_improvement has every window.
 -- column window_start: First day in the window.
 -- column window_end: Last day in the window.
 -- column measurement: Hash of extraction, outcomes and estimand; rows compare only if it is equal.
@@ -62,4 +62,5 @@ SELECT
   n.status,
   n.reasons
 FROM analysis.net_improvement AS n
-QUALIFY n.as_of = max(n.as_of) OVER (PARTITION BY n.window_name, n.measurement)
+INNER JOIN analysis.newest_analysis AS w
+  ON w.measurement = n.measurement AND w.as_of = n.as_of AND w.window_name = n.window_name

@@ -1,7 +1,7 @@
--- description: Design and data checks that did not pass, newest as-of day of each window and measurement.
+-- description: Design and data checks that did not pass in the newest analysis of each measurement.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window.
+-- column window_name: Window of the newest analysis.
 -- column measurement: Hash of extraction, outcomes and estimand.
 -- column check_name: Check.
 -- column subject: What it was made on.
@@ -19,9 +19,8 @@ SELECT
   d.value AS measured,
   d.bound,
   d.detail
-FROM (
-  SELECT * FROM analysis.diagnostics AS a
-  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a.window_name, a.measurement)
-) AS d
+FROM analysis.diagnostics AS d
+INNER JOIN analysis.newest_analysis AS w
+  ON w.measurement = d.measurement AND w.as_of = d.as_of AND w.window_name = d.window_name
 WHERE d.status <> 'ok'
-ORDER BY d.measurement, window_name, check_name, d.subject
+ORDER BY d.measurement, check_name, d.subject

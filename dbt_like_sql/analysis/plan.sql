@@ -1,7 +1,7 @@
--- description: What was done with the newest as-of day of each window and measurement, why, and what may not be concluded.
+-- description: What was done in the newest analysis of each measurement, why, and what may not be concluded.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window.
+-- column window_name: Window of the newest analysis.
 -- column measurement: Hash of extraction, outcomes and estimand.
 -- column decision: What was decided: estimate, interval, test, order, routing, or claims that may not be made.
 -- column in_words: What was picked and why.
@@ -11,9 +11,8 @@ SELECT
   d.measurement,
   d.subject AS decision,
   d.detail AS in_words
-FROM (
-  SELECT * FROM analysis.diagnostics AS a
-  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a.window_name, a.measurement)
-) AS d
+FROM analysis.diagnostics AS d
+INNER JOIN analysis.newest_analysis AS w
+  ON w.measurement = d.measurement AND w.as_of = d.as_of AND w.window_name = d.window_name
 WHERE d.check_name = 'plan'
-ORDER BY d.measurement, d.window_name, decision
+ORDER BY d.measurement, decision

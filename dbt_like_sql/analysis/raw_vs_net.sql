@@ -1,7 +1,7 @@
--- description: The plain rank of each version beside the ranks that its net improvement leaves open.
+-- description: The plain rank of each version beside the ranks that its net improvement leaves open, in the newest analysis of each measurement.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window.
+-- column window_name: Window of the newest analysis.
 -- column measurement: Hash of extraction, outcomes and estimand; rows compare only if it is equal.
 -- column metric: Metric.
 -- column slice: 'all', or scenario=NAME.
@@ -30,4 +30,4 @@ SELECT
   r.raw_rank BETWEEN r.rank_lo AND r.rank_hi AS is_raw_rank_supported,
   r.n_sessions
 FROM analysis.newest_results AS r
-ORDER BY r.measurement, r.window_name, r.metric, r.slice, r.raw_rank NULLS LAST, r.version
+ORDER BY r.measurement, r.metric, r.slice, r.raw_rank NULLS LAST, r.version

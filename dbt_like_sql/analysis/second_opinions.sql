@@ -1,7 +1,7 @@
--- description: The headline estimate of each version beside what other estimators say, in the newest as-of day of each window and measurement.
+-- description: The headline estimate of each version beside what other estimators say, in the newest analysis of each measurement.
 -- materialized: view
 -- column as_of: Day whose trailing window is scored.
--- column window_name: Window.
+-- column window_name: Window of the newest analysis.
 -- column measurement: Hash of extraction, outcomes and estimand.
 -- column metric: Metric.
 -- column version: Agent version.
@@ -27,11 +27,10 @@ SELECT
   n.estimate AS net_improvement,
   CASE WHEN e.reference = n.reference THEN sign(e.estimate) * sign(n.estimate) < 0 END AS is_other_sign,
   e.status
-FROM (
-  SELECT * FROM analysis.estimators AS a
-  QUALIFY a.as_of = max(a.as_of) OVER (PARTITION BY a.window_name, a.measurement)
-) AS e
+FROM analysis.estimators AS e
+INNER JOIN analysis.newest_analysis AS w
+  ON w.measurement = e.measurement AND w.as_of = e.as_of AND w.window_name = e.window_name
 INNER JOIN analysis.net_improvement AS n
   ON n.as_of = e.as_of AND n.window_name = e.window_name AND n.measurement = e.measurement
   AND n.metric = e.metric AND n.version = e.version AND n.slice = 'all'
-ORDER BY e.measurement, e.window_name, e.metric, e.version, e.estimator
+ORDER BY e.measurement, e.metric, e.version, e.estimator

@@ -152,4 +152,6 @@ def _brief(value: object) -> str:
         return ", ".join(f"{key}: {item}" for key, item in value.items()) or "none"
     if isinstance(value, list):
         return ", ".join(str(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "none" if value is None else str(value)

@@ -56,7 +56,9 @@ def known_error(error: Exception) -> EvalpipeError:
     if isinstance(error, EvalpipeError):
         return error
     if isinstance(error, OSError) and error.strerror:
-        return EvalpipeError("FILE_FAILED", f"{error.strerror}.", where=str(error.filename or ""))
+        is_gone = isinstance(error, FileNotFoundError)
+        fix = "Nothing is there under that name: check its spelling, and that its folder exists." if is_gone else ""
+        return EvalpipeError("FILE_FAILED", f"{error.strerror}.", where=str(error.filename or ""), fix=fix)
     frames = traceback.extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if "evalpipe" in Path(frame.filename).parts), frames[-1])
     where = f"{Path(last.filename).name}:{last.lineno}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,8 @@ def run(
         print(json.dumps(told))
     else:
         show.line(", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in told.items()))
-        show.note(f"Import them as the opinion of a reviewer: evalpipe review import {out}")
+        command = f"evalpipe review import {shlex.quote(str(out))} --reviewer HANDLE"
+        show.note(f"Import them as the opinion of a reviewer: {command}")
 
 
 def _is_invalid(row: dict[str, Any]) -> bool:

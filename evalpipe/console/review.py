@@ -7,6 +7,7 @@ Belongs here: files, and what a person reads when it is done. Does not belong he
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,10 @@ def sample(
     show.line(f"{len(made.items):,} of {made.n_frame:,} items {done} (sample {made.sample_id}), written to {out}")
     if made.n_without_text:
         show.note(f"{made.n_without_text:,} sessions could not be drawn: their text has expired or is not kept.")
-    show.note("Label it with: evalpipe review page FILE, or in any editor; then: evalpipe review import FILE")
+    show.note(
+        f"Label it with: evalpipe review page {shlex.quote(str(out))}, or in any editor; "
+        "then: evalpipe review import FILE --reviewer HANDLE"
+    )
 
 
 def page(file: Path, out: Path, *, force: bool) -> None:
@@ -105,6 +109,9 @@ def page(file: Path, out: Path, *, force: bool) -> None:
     _check_free(out, force=force)
     private_write(out, text)
     show.line(f"Open it in a browser: {out.resolve()}")
+    saved = f"{file.stem}.HANDLE.labelled.jsonl"
+    show.note(f"With your handle in it, the browser saves {saved} among its downloads; then, in their folder:")
+    show.note(f"evalpipe review import {shlex.quote(saved)} --reviewer HANDLE")
 
 
 def take_in(settings: Settings, files: list[Path], reviewer: str, *, as_json: bool) -> None:

@@ -386,7 +386,7 @@ ERROR_CODES = _codes(
     Code(
         "FILE_FAILED",
         "The system refused to read or write a file.",
-        "Check that its folder exists, that you may write there, and that the disk has room.",
+        "Check that it exists, that you may read or write it, and that the disk has room.",
         Exit.USAGE,
     ),
     Code(

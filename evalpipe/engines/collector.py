@@ -18,10 +18,14 @@ _YOUNG, _MIDDLE, _OLD = 50_000, 20, 50
 def rarely() -> Iterator[None]:
     """Let the collector look less often, and leave what is loaded already out of its walks."""
     before = gc.get_threshold()
+    # What somebody else froze stays so: there is one freezer for all of a process.
+    is_mine = gc.get_freeze_count() == 0
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
-    gc.freeze()
+    if is_mine:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if is_mine:
+            gc.unfreeze()
         gc.set_threshold(*before)

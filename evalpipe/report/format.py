@@ -67,11 +67,20 @@ def signed(value: float, unit: Unit, places: int) -> str:
     return f"{'+' if value > 0 else MINUS}{text}"
 
 
+def bound(value: float, unit: Unit, places: int) -> str:
+    """An end of an interval: a signed number that keeps its sign where it rounds to zero.
+
+    Whether 0 lies inside is what an interval is read for, and ``0.0`` would leave it open.
+    """
+    text = signed(value, unit, places)
+    return f"{'+' if value > 0 else MINUS}{text}" if value and text[0] not in f"+{MINUS}" else text
+
+
 def interval(lo: float | None, hi: float | None, unit: Unit, places: int) -> str:
     """An interval in square brackets, or the word where it does not exist."""
     if lo is None or hi is None:
         return "[interval unavailable]"
-    return f"[{signed(lo, unit, places)}, {signed(hi, unit, places)}]"
+    return f"[{bound(lo, unit, places)}, {bound(hi, unit, places)}]"
 
 
 def estimate(value: float | None, lo: float | None, hi: float | None, unit: Unit) -> str:

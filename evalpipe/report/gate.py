@@ -8,11 +8,12 @@ so that positive is better; sentences use the metric's own sign.
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.criteria.model import GateCriterion
-from evalpipe.report.format import MINUS, Unit, count, listed, places_for, plural, signed, unit_of
+from evalpipe.report.format import MINUS, Unit, bound, count, listed, places_for, plural, signed, unit_of
 from evalpipe.report.frames import Labels, ReportInputs, rounded, rows, window_of
 from evalpipe.report.phrases import reasons
 from evalpipe.report.records import Gate, GateRow
@@ -80,6 +81,21 @@ def build_gate(inputs: ReportInputs, labels: Labels, sessions: dict[str, int]) -
     shown = tuple(_row(name, by_name.get(name), by_declared.get(name), candidate, sessions, days) for name in names)
     verdict = _overall(shown)
     return Gate(candidate, baseline, verdict, _sentence(shown, inputs), "", decision, decided[-1]["decided_on"], shown)
+
+
+def command_for(ev_gate: Gate, criteria_name: str, window_name: str) -> str:
+    """What to run so that a gate without a pair is decided; empty where no pair is what it waits for.
+
+    Args:
+        ev_gate: The gate.
+        criteria_name: Criteria of the report.
+        window_name: Its window.
+    """
+    if ev_gate.sentence != UNNAMED:
+        return ""
+    pair = "--candidate AGENT/MODEL --baseline AGENT/MODEL"
+    criteria = "" if criteria_name == "default" else f" --criteria {shlex.quote(criteria_name)}"
+    return f"evalpipe report{criteria} --window {window_name} {pair}"
 
 
 def _row(
@@ -201,14 +217,14 @@ def _reading(row: GateRow, candidate: str, days: int) -> str:
     worst_name, best_name = ("Lower", "Upper") if higher else ("Upper", "Lower")
     beyond, within = ("below", "above") if higher else ("above", "below")
     at = f"{signed(limit, unit, _margin_places(unit))}{unit.suffix}"
-    worst_text, best_text = (f"{signed(v, unit, places)}{unit.suffix}" for v in (worst, best))
+    worst_text, best_text = (f"{bound(v, unit, places)}{unit.suffix}" for v in (worst, best))
     if row.verdict == "pass":
         also = row.kind != "superiority" and row.lower is not None and row.lower > 0
         more = f" It is also {within} 0: better than the baseline." if also else ""
         return f"{worst_name} bound {worst_text} is {within} {at}.{more}"
     if row.verdict == "fail":
         return f"{best_name} bound {best_text} is {beyond} {at}."
-    bounds = f"{signed(low, unit, places)} and {signed(high, unit, places)}{unit.suffix}"
+    bounds = f"{bound(low, unit, places)} and {bound(high, unit, places)}{unit.suffix}"
     barred = tuple(code for code in row.reasons if code not in (_CROSSES, _BEFORE))
     if barred:
         return f"Not decided: {reasons(barred)}. Bounds {bounds}."

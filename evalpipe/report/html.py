@@ -110,6 +110,7 @@ def _context(report: Report) -> dict[str, Any]:
         "window": fmt.day_range(ev.window.first, ev.window.last),
         "facts": views.facts(ev),
         "gate_rows": [(cells, Markup(gate.row(cells.row))) for cells in views.gate_rows(ev)],
+        "gate_command": gates.command_for(ev.gate, ev.window.criteria_name, ev.window.window),
         "gate_axis": Markup(gate.axis()) if _has_common_margin(ev) else None,
         "gate_note": views.gate_note(ev),
         "gate_level": fmt.percent(1 - 2 * gates.ALPHA, 0),
@@ -176,10 +177,8 @@ def _panel_order(ev: Evidence) -> list[int]:
 def _panels(ev: Evidence, group: tuple[Slice, ...]) -> list[PanelRow]:
     scales = _scales(ev)
     out = []
-    for n, metric in enumerate(ev.metrics):
+    for metric in ev.metrics:
         domain, unit = scales[metric.name], unit_of(metric.name)
-        following = ev.metrics[n + 1] if n + 1 < len(ev.metrics) else None
-        is_axis = n == 0 or following is None or scales[following.name] != domain
         cells = tuple(
             PanelCell(
                 svg=_panel(ev, metric, part, domain),
@@ -188,7 +187,8 @@ def _panels(ev: Evidence, group: tuple[Slice, ...]) -> list[PanelRow]:
             )
             for part in group
         )
-        axis = Markup(panel.axis(domain, unit)) if is_axis else None
+        # Under every row: where fewer is better plus lies left, and no reader looks three rows down for that.
+        axis = Markup(panel.axis(domain, unit)) if any(_is_drawn(ev, metric, part) for part in group) else None
         out.append(
             PanelRow(metric, capabilities.metric_notes(ev, metric), capabilities.partner_note(metric), cells, axis)
         )
@@ -197,8 +197,13 @@ def _panels(ev: Evidence, group: tuple[Slice, ...]) -> list[PanelRow]:
 
 def _panel(ev: Evidence, metric: Metric, part: Slice, domain: scale.Scale) -> Markup:
     rows = [(ev.at(metric.name, part.name, i), ev.versions[i].role) for i in _panel_order(ev)]
-    is_empty = not any(estimate is not None and estimate.is_shown for estimate, _ in rows)
-    return Markup(panel.nothing(domain) if is_empty else panel.panel(rows, domain))
+    return Markup(panel.panel(rows, domain) if _is_drawn(ev, metric, part) else panel.nothing(domain))
+
+
+def _is_drawn(ev: Evidence, metric: Metric, part: Slice) -> bool:
+    """Whether a panel holds any number."""
+    found = (ev.at(metric.name, part.name, i) for i in range(len(ev.versions)))
+    return any(estimate is not None and estimate.is_shown for estimate in found)
 
 
 def _scales(ev: Evidence) -> dict[str, scale.Scale]:

@@ -21,9 +21,12 @@ _OPINIONS = {
     "user_bootstrap": "the bootstrap over users",
 }
 _THREATS = {
-    "fragile": "weak hidden routing (odds below 1.2) would explain it",
-    "missingness_sensitive": "the unknown outcomes alone could undo it",
-    "reversal": "the plain rate has the other sign, beyond doubt",
+    "fragile": "weak hidden routing (odds below 1.2) would explain the shift of {}",
+    "missingness_sensitive": "the unknown outcomes alone could undo the shift of {}",
+    "reversal": (
+        "by plain rates, which leave out who got the hard work, {} would stand on the other side of the reference, "
+        "and chance explains neither number"
+    ),
 }
 _NAMED = 3
 _PLAN = ("estimate", "interval", "test", "order", "routing")
@@ -106,7 +109,7 @@ def _threats(inputs: ReportInputs, names: Mapping[str, str]) -> Note | None:
                 found.setdefault(code, []).append(row["version"])
     if not found:
         return None
-    told = [f"of {_named(names, found[code])}, {words}" for code, words in _THREATS.items() if code in found]
+    told = [words.format(_named(names, found[code])) for code, words in _THREATS.items() if code in found]
     return Note("What could overturn a number:", f"{'; '.join(told)}.")
 
 

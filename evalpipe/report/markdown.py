@@ -45,7 +45,8 @@ def _gate(ev: Evidence) -> list[str]:
     question = f"May {gate.candidate} replace {gate.baseline}?" if pair else "May a candidate replace its baseline?"
     out = [f"## {_safe(question)}", ""]
     if gate.verdict is None:
-        return [*out, gate.sentence, ""]
+        command = gates.command_for(gate, ev.window.criteria_name, ev.window.window)
+        return [*out, gate.sentence, *(["", f"To decide on a pair: `{command}`"] if command else []), ""]
     out += [f"**{gate.verdict.upper()}**: {_safe(gate.sentence)}", ""]
     level = fmt.percent(1 - 2 * gates.ALPHA, 0)
     rows = [

@@ -16,6 +16,7 @@ import polars as pl
 
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
+from evalpipe.contracts.tables.raw import COPIES
 from evalpipe.masking.people import canonical
 from evalpipe.masking.tombstones import IN_RECORD, Subject
 from evalpipe.settings import Settings
@@ -153,7 +154,9 @@ def _matching(context: Context, subject: Subject, raw: pl.DataFrame) -> set[str]
 
 
 def _raw_links(context: Context) -> list[tuple[str, str]]:
-    return [(row[0], row[5]) for item in context.landing.day_inputs().values() for row in item.copies]
+    columns = [column.name for column in COPIES.columns]
+    own, counted = columns.index("session_id"), columns.index("counted_session_id")
+    return [(row[own], row[counted]) for item in context.landing.day_inputs().values() for row in item.copies]
 
 
 def _closure(sessions: pl.DataFrame, found: set[str], links: Iterable[tuple[str, str]]) -> set[str]:

@@ -142,8 +142,9 @@ def _new_key(settings: Settings, environ: Mapping[str, str], *, is_resumed: bool
         key = MaskingKey.from_hex(environ[ENVIRONMENT_NAME], where=ENVIRONMENT_NAME)
         behind = set(epochs.slices_by_key(settings)) & {old.fingerprint for old in key.ancestors()}
         if not (behind or (is_resumed and key.earlier)):
-            fix = f"Write a comma and 64 new hexadecimal digits behind {ENVIRONMENT_NAME}, and run again."
-            raise EvalpipeError("KEY_INVALID", "the key has no epoch that the home has not.", fix=fix)
+            fix = "Write a comma and 64 new hexadecimal digits behind its value, and run again: openssl rand -hex 32"
+            what = "the key in the environment is the one that the home has: it names no new secret to move to."
+            raise EvalpipeError("KEY_INVALID", what, where=ENVIRONMENT_NAME, fix=fix)
         return key
     following = epochs.next_key_file(settings)
     current = keys.load_or_create(settings.key_file, environ, is_new=not epochs.has_masked_slices(settings))

@@ -304,11 +304,17 @@ def read_part(name: str, path: Path, columns: Sequence[str] | None = None) -> pl
         The rows, null in columns that may be null and that the part lacks.
 
     Raises:
-        EvalpipeError: ``HOME_DAMAGED`` for a part that is lost or is no Parquet.
+        EvalpipeError: ``HOME_DAMAGED`` for a part that is lost or is no Parquet, ``CONTRACT_BROKEN`` for one that
+            lacks what may not be null.
     """
     table = TABLES[name]
     try:
-        later = render.later_columns(table, pl.read_parquet_schema(path))
+        there_is = pl.read_parquet_schema(path)
+        lacks = [c.name for c in table.columns if not c.nullable and c.name not in there_is]
+        if needed := [c for c in lacks if columns is None or c in columns]:
+            what = f"{name} was written without {', '.join(needed)}."
+            raise EvalpipeError("CONTRACT_BROKEN", what, where=str(path))
+        later = render.later_columns(table, there_is)
         if not later:
             return pl.read_parquet(path, columns=list(columns) if columns else None)
         asked = list(columns or render.polars_schema(table))
@@ -322,5 +328,7 @@ def read_part(name: str, path: Path, columns: Sequence[str] | None = None) -> pl
 
 def _damaged(what: str, path: Path, named: Path) -> EvalpipeError:
     day = named.stem.removeprefix("day=")
-    fix = f"Delete the file and run: evalpipe backfill {day}..{day}"
+    # What only grows is made by no backfill, so nobody is told to delete it.
+    is_of_day = day != named.stem
+    fix = f"Delete the file and run: evalpipe backfill {day}..{day}" if is_of_day else "Restore the file from a backup."
     return EvalpipeError("HOME_DAMAGED", f"{what}.", where=str(path), fix=fix)

@@ -58,12 +58,21 @@ TABLES: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
 }
 
+#: What each table says.
+MEANINGS = {
+    "publication": "What this file was built from and by. Grain: one row.",
+    "criteria": "Criteria whose results are in this file. Grain: one row a criteria file.",
+    "manifests": "Slices of the lake that this file was made from. Grain: one row a slice.",
+    "contents": "How many rows each table and SQL model has. Grain: one row a table or model.",
+}
+
 
 def create(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the tables of schema ``meta``, which must exist."""
     for table, columns in TABLES.items():
         listing = ", ".join(f"{name} {dtype}" for name, dtype, _ in columns)
         connection.execute(f"CREATE TABLE meta.{table} ({listing})")
+        connection.execute(ddl.comment_on("TABLE", f"meta.{table}", MEANINGS[table]))
         for name, _, meaning in columns:
             connection.execute(ddl.comment_on("COLUMN", f"meta.{table}.{name}", meaning))
 

@@ -42,6 +42,8 @@ from evalpipe.store.manifest import digest_of
 Lineage = dict[str, list[tuple[str, str]]]
 #: What reading the models of a folder gave.
 CATALOG = "catalog.json"
+#: Version of what is read from a file and how; catalogs of another are passed over.
+_CATALOG_VERSION = 1
 _HEADER = re.compile(r"--\s*(?:(?P<key>description|materialized)|column\s+(?P<column>\w+))\s*:\s*(?P<value>.*)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -106,10 +108,12 @@ def load_models(directory: Path) -> list[SqlModel]:
             column, a comment on a column that does not exist, a cycle, or SQL that cannot be bound.
     """
     texts = _texts(directory)
-    kept = directory / CATALOG
-    stamp = _stamp(texts)
-    if kept.is_file() and (document := json.loads(kept.read_text("utf-8")))["stamp"] == stamp:
-        return [_from_catalog(directory, row) for row in document["models"]]
+    try:
+        document = json.loads((directory / CATALOG).read_text("utf-8"))
+        if document["stamp"] == _stamp(texts):
+            return [_from_catalog(directory, row) for row in document["models"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # none, or one that was cut or merged badly: the files say it all, a second later
     return list(_load(texts))
 
 

@@ -280,4 +280,7 @@ def test_the_collector_is_as_before_once_a_run_is_over() -> None:
     with collector.rarely():
         assert gc.get_threshold()[0] > before[0]
         assert gc.get_freeze_count() > 0
+        with collector.rarely():
+            pass
+        assert gc.get_freeze_count() > 0, "what the outer one froze stays frozen"
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)

@@ -65,6 +65,14 @@ def test_nothing_scrolls_sideways(browser: Browser, page: Path, tmp_path: Path, 
             assert widths[0] <= widths[1] == width, (font, width)
 
 
+def test_on_a_telephone_all_sections_and_sums_are_in_view(browser: Browser, page: Path) -> None:
+    browser.open(page, width=390)
+    ends = (
+        "Math.max(...[...document.querySelectorAll('nav a, table.sums td')].map(e => e.getBoundingClientRect().right))"
+    )
+    assert browser.run(ends) <= 390
+
+
 def test_an_injected_script_does_not_run(browser: Browser, page: Path, tmp_path: Path) -> None:
     path = tmp_path / "injected.html"
     bad = "<script>window.hit = 1</script><img src='x' onerror='window.hit = 2'>"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.report import build, to_html
+from evalpipe.report import build, to_html, to_markdown
 from evalpipe.report import format as fmt
 from evalpipe.report.picture import forest_picture
 from evalpipe.report.svg import forest, panel, scale, ties
@@ -227,3 +227,31 @@ def test_the_stand_alone_picture_is_one_escaped_svg_with_a_row_a_version() -> No
     assert "<b>" not in svg
     assert "\u202e" not in svg
     assert fmt.estimate(*rows.select("estimate", "lo", "hi").row(0), fmt.PP) in svg
+
+
+def test_an_end_of_an_interval_that_rounds_to_zero_keeps_its_side() -> None:
+    assert fmt.interval(0.000148, 0.043, fmt.PP, 1) == "[+0.0, +4.3]"
+    assert fmt.interval(-0.00001, 0.043, fmt.PP, 1) == f"[{fmt.MINUS}0.0, +4.3]"
+    assert fmt.interval(0.0, 0.043, fmt.PP, 1) == "[0.0, +4.3]"
+    assert fmt.signed(0.000148, fmt.PP, 1) == "0.0"
+
+
+def test_every_row_of_panels_has_its_axis_and_the_versions_their_names() -> None:
+    ev = factory.report().evidence
+    page = to_html(factory.report()).partition('class="rows"')[2]
+    listed = re.findall(r"<li><bdi>(.*?)</bdi></li>", page.partition("</ol>")[0])
+    assert listed == [v.label for v in ev.versions]
+    cells = re.findall(r'<div class="cell.*?</div>', page, re.DOTALL)
+    assert {cell.count('class="paxis"') for cell in cells if 'class="none"' not in cell} == {1}
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_page_speaks_of_a_candidate_only_where_one_was_named(is_named: bool) -> None:
+    inputs = factory.inputs() if is_named else factory.inputs(candidate=None, baseline=None)
+    page = to_html(build(inputs))
+    chosen = page.partition('<select id="light">')[2].partition("</select>")[0]
+    assert ("candidate and baseline" in chosen) is is_named
+    assert ("other versions</span>" in page) is is_named
+    command = "evalpipe report --window 28d --candidate AGENT/MODEL --baseline AGENT/MODEL"
+    assert (command in page) is not is_named
+    assert (f"`{command}`" in to_markdown(build(inputs))) is not is_named

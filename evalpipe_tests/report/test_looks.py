@@ -65,7 +65,9 @@ def test_a_second_opinion_is_told_where_it_turns_a_sign_that_was_told_from_zero(
 def test_what_could_overturn_a_number_and_what_reviews_correct() -> None:
     name = versions()[-1]["version"]
     bears = said(with_table("sensitivity", [{"version": name, "reasons": ["fragile", "sign_differs"]}]))
-    assert bears == f"What could overturn a number: of {name}, weak hidden routing (odds below 1.2) would explain it."
+    assert bears == (
+        f"What could overturn a number: weak hidden routing (odds below 1.2) would explain the shift of {name}."
+    )
     rate = {"signal": "correction", "version": name, "unit": "turn", "raw_rate": 0.081, "rate": 0.12}
     rate |= {"rate_lo": 0.1, "rate_hi": 0.14}
     nobody = {**rate, "signal": "praise", "rate": None, "rate_lo": None, "rate_hi": None}

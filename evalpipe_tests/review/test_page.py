@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from evalpipe import review
+from evalpipe.console import review as review_verbs
+from evalpipe.console.entry import known_error
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.signals import SIGNALS, Family
 from evalpipe_tests.report import browser
@@ -133,3 +135,23 @@ def test_every_signal_that_one_item_can_show_has_a_label() -> None:
     signals = {s.name for s in SIGNALS if s.family is not Family.DERIVED}
     assert signals - known == elsewhere
     assert known - signals == {"iteration", "neutral", "ok", "unsure"}
+
+
+def test_who_writes_a_page_is_told_what_the_browser_saves_and_what_comes_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "my sample.jsonl"
+    source.write_text(review.write_items(items(), ".jsonl"), "utf-8")
+    review_verbs.page(source, tmp_path / "s.html", force=False)
+    said = capsys.readouterr().err
+    assert "saves my sample.HANDLE.labelled.jsonl" in said
+    assert "evalpipe review import 'my sample.HANDLE.labelled.jsonl' --reviewer HANDLE" in said
+
+
+def test_a_file_that_is_not_there_is_not_told_to_make_room_on_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file") as caught:
+        review.read_files([tmp_path / "review.labelled.jsonl"], review.guide())
+    told = known_error(caught.value)
+    assert told.code == "FILE_FAILED"
+    assert "review.labelled.jsonl" in told.where
+    assert told.fix == "Nothing is there under that name: check its spelling, and that its folder exists."

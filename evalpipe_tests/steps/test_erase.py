@@ -358,6 +358,18 @@ def test_only_of_a_tenant_and_a_source(tmp_path: Path) -> None:
             assert rows(context, "raw.steps").is_empty() is (left == 0)
 
 
+def test_copies_of_a_session_go_with_it_whatever_id_they_were_read_under(tmp_path: Path) -> None:
+    home, uuid = tmp_path / "home", "0b5c1c9e-7a1d-4a7e-9d55-5f6e2f0c1a77"
+    longer, other = log(uuid, "ann", DAY), log(uuid, None, DAY)
+    with alone(home) as context:
+        land(context, [write(tmp_path / "a.jsonl", *longer), write(tmp_path / "b.jsonl", *other[:-1])])
+        make(context)
+        assert rows(context, "masked.copies").height == 1
+        assert erase(context, Subject("ann")).n_sessions == 1
+        assert rows(context, "masked.sessions").is_empty()
+        assert rows(context, "masked.copies").is_empty()
+
+
 def test_a_dry_run_tells_and_does_nothing(built: Path, tmp_path: Path) -> None:
     home = copied(built, tmp_path)
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}

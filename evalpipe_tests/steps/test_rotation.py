@@ -200,8 +200,11 @@ def _dies(*_: object) -> None:
 
 def test_an_epoch_that_the_environment_adds_is_refused_until_the_home_is_rotated(tmp_path: Path, log: Path) -> None:
     settings = _made(tmp_path / "home", log, {"EVALPIPE_KEY": FIRST})
-    with pytest.raises(EvalpipeError, match="KEY_INVALID"):
+    with pytest.raises(EvalpipeError, match="KEY_INVALID") as caught:
         rotation.rotate(settings, {"EVALPIPE_KEY": FIRST})
+    assert (caught.value.where, "no new secret" in caught.value.what) == ("EVALPIPE_KEY", True)
+    assert "openssl rand -hex 32" in caught.value.fix
+    assert FIRST not in str(caught.value)
     twice = {"EVALPIPE_KEY": f"{FIRST},{SECOND},{THIRD}"}
     with pytest.raises(EvalpipeError, match="MIXED_KEYS"), open_context(settings, environ=twice):
         pass

@@ -17,8 +17,9 @@ from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.render import frame
 from evalpipe.contracts.tables import TABLES
 from evalpipe.locations import sql_dir
+from evalpipe.store import sql_page
 from evalpipe.store.meta import CriteriaRow, Provenance
-from evalpipe.store.sql_models import SqlModel, in_order, lineage, load_models, write_catalog
+from evalpipe.store.sql_models import CATALOG, SqlModel, in_order, lineage, load_models, write_catalog
 from evalpipe.store.warehouse import Warehouse
 from evalpipe_tests.store.house import SAMPLE
 
@@ -149,6 +150,9 @@ def test_a_catalog_holds_as_long_as_the_files_do(tmp_path: Path) -> None:
     assert [model.sources for model in parsed] == [None, None]
     assert [model.sources for model in kept] == [lineage(model, parsed) for model in parsed]
     write(folder, b=HEAD + "SELECT 1 AS one FROM analysis.a")
+    for damage in ("<<<<<<< ours\n", "{}", '{"stamp": "'):
+        (folder / CATALOG).write_text(damage)
+        assert load_models(folder)[0] == parsed[0]
     changed = load_models(folder)
     assert [c.name for c in changed[1].columns] == ["one"]
     assert changed[1].sources is None
@@ -260,14 +264,24 @@ DATA: dict[str, list[Row]] = {
         for name, reference, estimate in (
             ("against", "x", -0.2), ("along", "x", 0.2), ("elsewhere", "control_pool", -0.2), ("none", "x", None), ("zero", "x", 0.0)
         )
-    ],
+    ] + [_result(5, "m1", HEADLINE, "A", estimator="along", reference="x", window_name="7d")],
+    # Every analysis has checks, whether or not anything could be estimated in it.
     "analysis.diagnostics": [
-        {"as_of": date(2026, 1, d), "window_name": "28d", "measurement": "m1", "check_name": c, "subject": "all", "status": s}
-        for d, c, s in ((4, "srm", "suspect"), (5, "srm", "ok"), (5, "support", "suspect"))
+        {"as_of": date(2026, 1, d), "window_name": w, "measurement": m, "check_name": c, "subject": c, "status": s}
+        for m, w, d, c, s in (
+            ("m1", "28d", 4, "srm", "suspect"), ("m1", "28d", 5, "srm", "ok"), ("m1", "28d", 5, "support", "suspect"),
+            ("m1", "28d", 5, "plan", "ok"), ("m1", "7d", 5, "support", "suspect"), ("m1", "7d", 5, "plan", "ok"),
+            ("m1", "all", 4, "support", "suspect"), ("m1", "all", 4, "plan", "ok"),
+            ("m2", "28d", 3, "support", "ok"), ("m2", "all", 3, "support", "ok"), ("m9", "28d", 3, "support", "ok"),
+        )
+    ],
+    "analysis.nights": [
+        _result(5, "m1", HEADLINE, "A", estimator="e", window_name=w, night=date(2026, 1, n), is_alarm=n == 2, so_far=0.1)
+        for w in ("28d", "7d", "all") for n in (1, 2)
     ],
     "analysis.gates": [
-        {"decided_on": date(2026, 1, d), "decision_id": f"d{d}", "criterion": c, "candidate": "A", "verdict": v}
-        for d, c, v in ((4, "g1", "fail"), (5, "g1", "pass"), (4, "g2", "inconclusive"))
+        {"decided_on": date(2026, 1, d), "decision_id": f"d{d}{w}", "criterion": c, "candidate": "A", "verdict": v, "window_name": w}
+        for d, w, c, v in ((4, "28d", "g1", "fail"), (5, "28d", "g1", "pass"), (5, "all", "g1", "fail"), (4, "28d", "g2", "inconclusive"))
     ],
 }  # fmt: skip
 
@@ -305,6 +319,20 @@ def test_every_shipped_model_explains_itself(house: Warehouse) -> None:
         "WHERE schema_name = 'analysis' AND comment IS NULL"
     )
     assert comments.height == 0
+    tables = house.query("SELECT schema_name || '.' || table_name AS t FROM duckdb_tables() WHERE comment IS NULL")
+    assert tables["t"].to_list() == []
+
+
+def test_the_page_of_the_models_is_current_and_has_every_column() -> None:
+    models = load_models(sql_dir())
+    text = sql_page.page(models)
+    listed = Path(__file__).resolve().parents[2] / "docs" / sql_page.NAME
+    assert listed.read_text("utf-8") == text, "run: make docs"
+    for model in models:
+        section = text.split(f"## {model.name}\n")[1].split("\n## ")[0]
+        assert [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")] == [
+            c.name for c in model.columns
+        ]
 
 
 def test_models_of_results_keep_the_measurement_as_a_column(house: Warehouse) -> None:
@@ -319,7 +347,7 @@ def test_models_of_results_keep_the_measurement_as_a_column(house: Warehouse) ->
 
 
 def test_a_second_opinion_has_another_sign_only_against_the_same_reference(house: Warehouse) -> None:
-    found = ask(house, "estimator, is_other_sign", "second_opinions WHERE window_name = '28d'")
+    found = ask(house, "estimator, is_other_sign", "second_opinions")
     assert found == [("against", True), ("along", False), ("elsewhere", None), ("none", None), ("zero", False)]
 
 
@@ -332,10 +360,24 @@ def test_leaderboard_is_the_headline_of_the_newest_day_once(house: Warehouse) ->
     ]
 
 
+@pytest.mark.parametrize("model", ["newest_results", "raw_vs_net", "plan", "second_opinions", "open_checks", "alarms"])
+def test_models_of_the_newest_analysis_never_mix_two_windows(house: Warehouse, model: str) -> None:
+    found = ask(house, "DISTINCT measurement, as_of, window_name", f"{model} WHERE measurement = 'm1'")
+    assert found == [("m1", date(2026, 1, 5), "28d")]
+
+
+def test_the_newest_analysis_is_the_one_that_a_report_shows(house: Warehouse) -> None:
+    assert ask(house, "measurement, as_of, window_name", "newest_analysis") == [
+        ("m1", date(2026, 1, 5), "28d"),
+        ("m2", date(2026, 1, 3), "all"),
+        ("m9", date(2026, 1, 3), "28d"),
+    ]
+
+
 def test_raw_vs_net_says_whether_the_raw_rank_holds(house: Warehouse) -> None:
     found = house.query(
         "SELECT version, raw_rank, net_rank_lo, net_rank_hi, is_raw_rank_supported FROM analysis.raw_vs_net "
-        f"WHERE metric = '{HEADLINE}' AND slice = 'all' AND measurement = 'm1' AND window_name = '28d'"
+        f"WHERE metric = '{HEADLINE}' AND slice = 'all' AND measurement = 'm1'"
     )
     assert found.rows() == [("B", 1, 2, 2, False), ("A", 2, 1, 2, True), ("C", None, None, None, None)]
 
@@ -391,7 +433,11 @@ def test_redaction_summary_adds_up(house: Warehouse) -> None:
 
 def test_checks_and_gates_are_the_newest(house: Warehouse) -> None:
     assert ask(house, "check_name, status", "open_checks") == [("support", "suspect")]
-    assert ask(house, "criterion, verdict", "newest_gates") == [("g1", "pass"), ("g2", "inconclusive")]
+    assert ask(house, "criterion, window_name, verdict", "newest_gates") == [
+        ("g1", "28d", "pass"),
+        ("g1", "all", "fail"),
+        ("g2", "28d", "inconclusive"),
+    ]
 
 
 def test_model_rows_and_types_are_those_that_loading_foretold(house: Warehouse) -> None:

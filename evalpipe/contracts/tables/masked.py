@@ -65,8 +65,8 @@ COPIES = Table(
 REDACTIONS = Table(
     layer="masked",
     name="redactions",
-    grain="one row a source, field, entity, rule and rule set",
-    meaning="How often each masking rule fired, in counts only; text that was scanned again keeps the counts of both scans.",
+    grain="one row a day, source, field, entity, subtype, rule and rule set",
+    meaning="How often each masking rule fired, in counts only. The day is no column, so the key holds within one day and the warehouse has a row for each: add them up. Text that was scanned again keeps the counts of both scans.",
     sort=("source", "field", "entity", "subtype", "rule_id", "ruleset"),
     columns=(
         Column("source", S, "Reader that produced the text.", nullable=False, key=True),
