@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,6 +27,9 @@ HOME_LAYOUT = 3
 SETTINGS_FILE = "evalpipe.toml"
 ENV_PREFIX = "EVALPIPE_"
 _MEMORY = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})? ?([KMGT]i?)?B", re.IGNORECASE)
+
+
+_DEFAULT_CRITERIA = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Settings:
 
     home: Path = Path(".evalpipe")
     sources: tuple[str, ...] = ()
-    criteria: str = "default"
+    criteria: str = _DEFAULT_CRITERIA
     prices: str = ""
     assignments: str = ""
     consent: str = ""
@@ -69,6 +73,11 @@ class Settings:
     max_record_bytes: int = 64_000_000
     max_session_bytes: int = 128_000_000
     duckdb_memory: str = "512MB"
+
+    @property
+    def criteria_option(self) -> str:
+        """What a command that is named to a person needs to mean these criteria, with a space before it."""
+        return "" if self.criteria == _DEFAULT_CRITERIA else f" --criteria {shlex.quote(self.criteria)}"
 
     # ---- places in the home
 

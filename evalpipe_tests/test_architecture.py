@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "definitions": {"settings", "steps", "orchestration"},
     "console": {
-        "contracts", "settings", "store", "report", "review", "simulate", "masking", "signals", "inference", "steps",
+        "contracts", "criteria", "settings", "store", "report", "review", "simulate", "masking", "signals", "inference", "steps",
         "orchestration", "console",
     },
     "cli": {"contracts", "criteria", "settings", "store", "steps", "orchestration", "console"},

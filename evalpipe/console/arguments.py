@@ -82,8 +82,8 @@ def version(text: str, known: Iterable[str]) -> str:
     """The version label that a person means.
 
     A label as the report prints it always wins. Otherwise letter case does not count, ``/`` and ``:``
-    stand for ``·``, and the beginning of a label is enough where only one label begins so. A number
-    is never completed: ``m-2`` is not ``m-20``.
+    stand for ``·``, and the beginning of a label, or its model alone, is enough where only one label
+    has it. A number is never completed: ``m-2`` is not ``m-20``.
 
     Args:
         text: What was typed.
@@ -101,6 +101,7 @@ def version(text: str, known: Iterable[str]) -> str:
     typed = _folded(text)
     same = [label for label in labels if _folded(label) == typed]
     found = same or [label for label in labels if typed and _begins(_folded(label), typed)]
+    found = found or [label for label in labels if typed in _folded(label).split("·")[1:]]
     if len(found) == 1:
         return found[0]
     if found:
@@ -110,9 +111,8 @@ def version(text: str, known: Iterable[str]) -> str:
         raise EvalpipeError("UNKNOWN_VERSION", "the analysis holds no version", where=text)
     close = difflib.get_close_matches(typed, {_folded(label): label for label in labels}, n=3, cutoff=0.5)
     close_labels = [label for name in close for label in labels if _folded(label) == name]
-    rest = [label for label in labels if label not in close_labels]
-    what = f"no session of that version in the window; versions: {_listed([*close_labels, *rest])}"
-    raise EvalpipeError("UNKNOWN_VERSION", what, where=text, fix="Take one of these versions.")
+    fix = f"Did you mean '{close_labels[0]}'?" if close_labels else f"Take a version that is there, as '{labels[0]}'."
+    raise EvalpipeError("UNKNOWN_VERSION", "no session of that version in the window", where=text, fix=fix)
 
 
 def _folded(label: str) -> str:

@@ -34,7 +34,9 @@ def board(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
-    """Look at a published board: does a declared view of its signals give the headline, and which rows differ?"""
+    """Hold a published board against a declared view.
+
+    Does the view give the headline of its signals, and which rows differ?"""
     from evalpipe.steps.board import read_board
 
     with handled(as_json=as_json, debug=debug):

@@ -176,13 +176,45 @@ def _compare(settings: Settings) -> int:
     _ranking(numbers.filter(pl.col("metric") == headline), headline, planted[headline])
     show.line()
     show.line(f"Report: {_report_path(settings)}")
-    show.line(f"Next: evalpipe sql --home {shlex.quote(str(settings.home))} 'from analysis.leaderboard'")
-    show.line(f"Verbs that score take --criteria {CRITERIA} in this home.")
+    show.line()
+    show.line(f"Next, each with this home and the criteria {CRITERIA}:")
+    ahead = _by_estimate(numbers.filter(pl.col("metric") == headline), headline)
+    for command in commands(settings.home, ahead[0], ahead[-1]):
+        show.line(f"  {command}")
+    show.line()
     if n_outside:
         show.line(f"{n_outside} planted effects of the headline metric lie outside their interval.")
         return int(Exit.GATE_FAILED)
     show.line("Every planted effect of the headline metric lies inside its interval.")
     return int(Exit.OK)
+
+
+def commands(home: Path, candidate: str, baseline: str) -> list[str]:
+    """What to look at next, ready to paste.
+
+    Args:
+        home: Home of the demo.
+        candidate: Version to ask the gate for.
+        baseline: Version to hold it against.
+    """
+    here = f"--home {shlex.quote(str(home))}"
+    with_criteria = f"{here} --criteria {CRITERIA}"
+    candidate, baseline = shlex.quote(candidate), shlex.quote(baseline)
+    # The window that this demo shows; the nights made newer ones of the last weeks alone.
+    shown = f"{with_criteria} --window all"
+    return [
+        f"evalpipe report {shown}",
+        f"evalpipe gate --candidate {candidate} --baseline {baseline} {shown}",
+        f"evalpipe release {candidate} {shown}",
+        f"evalpipe doctor {with_criteria}",
+        f"evalpipe sql {here} 'from analysis.leaderboard'",
+    ]
+
+
+def _by_estimate(rows: pl.DataFrame, metric: str) -> list[str]:
+    """Versions, best estimate first."""
+    found: list[str] = rows.sort("estimate", descending=BY_NAME[metric].is_higher_better)["version"].to_list()
+    return found
 
 
 def _metric_rows(rows: pl.DataFrame, metric: str, planted: dict[str, float]) -> tuple[list[dict[str, Any]], int]:
@@ -209,7 +241,7 @@ def _metric_rows(rows: pl.DataFrame, metric: str, planted: dict[str, float]) -> 
 def _ranking(rows: pl.DataFrame, metric: str, planted: dict[str, float]) -> None:
     """The raw order, the estimated order and the planted one, side by side."""
     is_better_high = BY_NAME[metric].is_higher_better
-    by_estimate = rows.sort("estimate", descending=is_better_high)["version"].to_list()
+    by_estimate = _by_estimate(rows, metric)
     by_raw = rows.sort("raw_rate", descending=is_better_high)["version"].to_list()
     by_truth = sorted(planted, key=lambda name: planted[name], reverse=is_better_high)
     show.line()

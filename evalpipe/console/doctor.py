@@ -15,6 +15,7 @@ from evalpipe.console import show
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import erase, ledger, rejections, rescan, retention, reviews
+from evalpipe.steps.analysed import analysed
 from evalpipe.steps.context import Context, open_context
 from evalpipe.steps.receipts import Receipts
 from evalpipe.steps.signals import MOVED
@@ -43,6 +44,7 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         latest = analysis_step.latest(context)
         stale = stale_analyses(context)
         sealed, lost = retention.sealed_days(context)
+        others = [item for item in analysed(context) if item.measurement != context.criteria.measurement]
         damaged = [str(path) for path in reviews.damaged(context.lake)]
         state = {
             "home": str(settings.home),
@@ -63,6 +65,9 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
             "erasure_pending": erase.is_pending(settings),
             "assignments_unmatched": unmatched_assignments(context),
             "latest_analysis": str(latest.key) if latest else None,
+            "analysed_otherwise": [
+                f"{item.title}: {item.n_as_of_days} as-of days up to {item.newest}" for item in others
+            ],
             "analyses_stale": [
                 f"{window} of {start}..{end}" for window, days in stale.items() for start, end in contiguous(days)
             ],
@@ -74,8 +79,15 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
     show.table([{"what": name, "state": _brief(value)} for name, value in state.items()])
     for path in damaged:
         show.line(f"Reviews that cannot be read, and are left out here: restore {path}, or delete it and import again.")
+    for item in others:
+        show.line(f"Analysed under criteria {item.title} up to {item.newest}: to look at that, add {item.option}")
     for start, end in plan.runs:
-        show.line(f"Stale days: run  evalpipe backfill {start}..{end}")
+        if others and not made:
+            # Not to be pasted: it would extract every day a second time, mostly by mistake.
+            name = state["criteria"]
+            show.line(f"Nothing is made under {name}; evalpipe backfill A..B would make the days under it as well.")
+            break
+        show.line(f"Stale days: run  evalpipe backfill {start}..{end}{settings.criteria_option}")
     if state["assignments_unmatched"]:
         show.line(
             "Rows of the assignment ledger match no session: look at the spelling of ids, and at the tenant, "
@@ -87,7 +99,9 @@ def doctor(settings: Settings, *, as_json: bool) -> None:
         show.line("An erasure was begun and not ended: any evalpipe run, backfill or erase goes on with it.")
     for window, days in stale.items():
         for start, end in contiguous(days):
-            show.line(f"Stale analyses: run  evalpipe backfill {start}..{end} --window {window}")
+            show.line(
+                f"Stale analyses: run  evalpipe backfill {start}..{end} --window {window}{settings.criteria_option}"
+            )
 
 
 def stale_analyses(context: Context) -> dict[str, list[date]]:

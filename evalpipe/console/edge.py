@@ -36,7 +36,9 @@ def edge(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
-    """Mask and extract beside the agent; write signals and pseudonymised metadata only, for evalpipe run.
+    """Mask and extract beside the agent, for evalpipe run.
+
+    Only signals and pseudonymised metadata are written.
 
     No text, no snippet and no path is in the file. Nothing is written where the leak check is red.
     """

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -19,13 +19,11 @@ from evalpipe.console import arguments, show
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.settings import Settings
 
-if TYPE_CHECKING:
-    from evalpipe.steps.context import Context
-    from evalpipe.store.manifest import Manifest
-
 #: As a shell reports a program that a signal ended.
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+#: Versions that are listed where one is not found; a home may hold hundreds.
+_LISTED = 30
 
 
 @contextmanager
@@ -76,24 +74,18 @@ def running(settings: Settings, *, debug: bool) -> Iterator[Any]:
         yield made
 
 
-def analysis_of(context: Context, window: str | None) -> Manifest:
-    """The newest analysis of a window.
-
-    Raises:
-        EvalpipeError: ``NO_RESULT``.
-    """
-    from evalpipe.steps.analysis import latest
-
-    manifest = latest(context, window)
-    if manifest is None:
-        what = "nothing is analysed under these criteria" + (f" for the window {window}" if window else "")
-        raise EvalpipeError("NO_RESULT", what, where=str(context.settings.home))
-    return manifest
-
-
 def version_in(text: str, known: list[str]) -> str:
     """The label that a version was typed for, told where it is another text."""
-    found = arguments.version(text, known)
+    try:
+        found = arguments.version(text, known)
+    except EvalpipeError as error:
+        if error.code == "UNKNOWN_VERSION":
+            show.note("Versions of this analysis:")
+            for label in known[:_LISTED]:
+                show.note(f"  {label}")
+            if len(known) > _LISTED:
+                show.note(f"  and {len(known) - _LISTED} more: evalpipe sql 'from analysis.leaderboard'")
+        raise
     if found != text:
         show.note(f"'{text}' is read as '{found}'")
     return found

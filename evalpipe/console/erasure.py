@@ -40,7 +40,8 @@ def erase(settings: Settings, subject: Subject, *, dry_run: bool, as_json: bool)
         dry_run: Only tell what would go.
         as_json: Print JSON for a script.
     """
-    show.note("Waiting until nobody else works on this home, then erasing.")
+    if not as_json:
+        show.note(f"Waiting until nobody else works on this home, then {'counting' if dry_run else 'erasing'}.")
     with open_context(settings, alone=True) as context:
         done = erase_step.erase(context, subject, dry_run=dry_run)
     if as_json:

@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from evalpipe.console import show
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.orchestration.runner import Runner, ranges
 from evalpipe.settings import Settings, peek_first_day
@@ -31,14 +32,18 @@ class Summary:
     Attributes:
         days: Days whose slices were made.
         red: Refused days with code and explanation.
-        as_of: As-of day that was scored, or ``None`` where no day is settled.
+        as_of: Last as-of day of the run that has an analysis, or ``None`` where none has.
         window: Window that was scored.
+        scored: As-of days of the run that have an analysis.
+        asked: Last as-of day of the run, whether it has an analysis or not; ``None`` where no day has outcomes.
     """
 
     days: list[date] = field(default_factory=list)
     red: dict[date, tuple[str, str]] = field(default_factory=dict)
     as_of: date | None = None
     window: str = "all"
+    scored: list[date] = field(default_factory=list)
+    asked: date | None = None
 
 
 def run_sources(
@@ -140,11 +145,17 @@ def _score(settings: Settings, runner: Runner, summary: Summary, days: tuple[dat
         trailing = trailing_name(context)
     if not targets and late:
         runner.score(late[-1], trailing, as_of).require()
-    for day in targets:
-        runner.score(day, summary.window, as_of).require()
+    if len(targets) > 1:
+        show.note(f"Scoring {len(targets)} as-of days, {targets[0]} to {targets[-1]}")
+    for start, end in ranges(targets):
+        runner.score(start, summary.window, as_of, until=end).require()
     if not targets and not late:
         runner.publish(as_of).require()
-    summary.as_of = targets[-1] if targets else None
+    with open_context(settings, as_of=as_of) as context:
+        keys = {day: analysis_step.analysis_key(context, day, summary.window) for day in targets}
+        summary.scored = [day for day, key in keys.items() if context.lake.manifest(key) is not None]
+    summary.asked = targets[-1] if targets else None
+    summary.as_of = summary.scored[-1] if summary.scored else None
 
 
 def _as_of_days(context: Context, window: str, days: tuple[date, date] | None) -> list[date]:

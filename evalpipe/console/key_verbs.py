@@ -9,31 +9,28 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from evalpipe import settings as settings_module
 from evalpipe.console import show
 from evalpipe.console.entry import handled
+from evalpipe.console.options import AsJson, Debug, Home, existing, settings_of
 
 app = typer.Typer(
-    help="The masking key of a home: which epoch it is in, and a new one.", no_args_is_help=True, rich_markup_mode=None
+    help="The masking key of a home: its epoch, and a new one.", no_args_is_help=True, rich_markup_mode=None
 )
-
-Home = Annotated[Path | None, typer.Option("--home", help="Folder of lake, warehouse and reports [.evalpipe].")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")]
 
 
 @app.command("show")
 def show_key(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Epoch and fingerprint of the key, and how many slices are under it. The key is not shown."""
+    """Epoch and fingerprint of the key; the key is not shown.
+
+    And how many slices are under it.
+    """
     from evalpipe.steps import epochs
 
     with handled(as_json=as_json, debug=debug):
-        state = asdict(epochs.state(settings_module.require_home(settings_module.load(home=home)), os.environ))
+        state = asdict(epochs.state(existing(home, None), os.environ))
         if as_json:
             print(json.dumps(state))
             return
@@ -44,7 +41,7 @@ def show_key(home: Home = None, as_json: AsJson = False, debug: Debug = False) -
 
 @app.command()
 def adopt(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Go on under a key that has nothing to do with the home's slices: every user becomes a new person.
+    """Go on under an unrelated key; every user is a new person.
 
     For a home whose key is lost. The next run makes the days anew whose text is still there; the others stay under
     the lost key, and no window may mix both.
@@ -52,7 +49,7 @@ def adopt(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> N
     from evalpipe.steps import epochs
 
     with handled(as_json=as_json, debug=debug):
-        settings = settings_module.require_home(settings_module.load(home=home))
+        settings = existing(home, None)
         n_slices = epochs.adopt(settings, os.environ)
         if as_json:
             print(json.dumps({"stale_slices": n_slices}))
@@ -62,16 +59,17 @@ def adopt(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> N
 
 @app.command()
 def rotate(home: Home = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Give the home a new epoch of its key, and move every slice to it without raw text.
+    """Give the home a new epoch of its key.
 
-    Nothing else may work on the home meanwhile. A rotation that was killed goes on when it is run again.
+    Every slice is moved to it without raw text. Nothing else may work on the home meanwhile.
+    A rotation that was killed goes on when it is run again.
     """
     from evalpipe.console.progress import Bars
     from evalpipe.steps import rotation
     from evalpipe.steps.progress import showing
 
     with handled(as_json=as_json, debug=debug):
-        settings = settings_module.load(home=home)
+        settings = settings_of(home, None)
         with Bars() as bars, showing(bars):
             done = rotation.rotate(settings, os.environ)
         if as_json:

@@ -130,7 +130,10 @@ def power(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
-    """How many sessions a comparison needs, or what a number of them can see. Reads no home."""
+    """How many sessions a comparison needs.
+
+    Or what a number of them can see. Reads no home.
+    """
     with handled(as_json=as_json, debug=debug):
         cost = planned_design_effect(user_sessions, user_cv, icc) if design_effect is None else design_effect
         found = need(rate, effect, versions, cost, sessions=sessions, alpha=alpha, power=chance)

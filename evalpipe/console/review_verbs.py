@@ -18,7 +18,7 @@ from evalpipe.contracts.errors import EvalpipeError
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Let people judge what the detectors find: draw a sample, label it, import the labels (docs/review.md).",
+    help="Let people judge what the detectors find. Draw a sample, label it, import the labels (docs/review.md).",
 )
 
 Home = Annotated[Path | None, typer.Option("--home", help="Home that is reviewed [.evalpipe].")]

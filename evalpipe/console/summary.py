@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from evalpipe import report as report_module
 from evalpipe.console import review, show
 from evalpipe.console.flow import Summary
 from evalpipe.contracts.errors import ERROR_CODES, QUARANTINE_CODES, EvalpipeError, Exit
-from evalpipe.contracts.metrics import BY_NAME
-from evalpipe.report import format as fmt
-from evalpipe.report import gate as gate_card
 from evalpipe.settings import Settings
 from evalpipe.steps import analysis as analysis_step
 from evalpipe.steps import found
 from evalpipe.steps.context import Context, open_context
-from evalpipe.steps.report import make_report
+from evalpipe.steps.report import render
 from evalpipe.store.warehouse import Warehouse
 
 _BY_FORMAT = """
@@ -83,6 +78,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
     with open_context(settings) as context:
         days = _days_with_sessions(context, done.days)
         files = found.locate(sources)
+        needed = context.criteria.estimand.min_sessions_per_version
         is_nothing = bool(sources) and found.holds_no_session(context, files)
         places = found.unread(context, files, sources) if files and not as_json else []
     nothing = ERROR_CODES["NOTHING_READ"]
@@ -93,6 +89,7 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
             "formats": formats,
             "quarantine": codes,
             "copies": copies,
+            "days_scored": [day.isoformat() for day in done.scored],
             "as_of": done.as_of.isoformat() if done.as_of else None,
             "window": done.window,
             "headline": answer,
@@ -115,7 +112,9 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
     _places(places)
     show.line()
     span = f", {days[0]} to {days[-1]}" if days else ""
-    show.line(f"Days made: {len(days)}{span}")
+    # A run scores one as-of day, and says which below; a range scores each of its days.
+    scored = f", days scored: {len(done.scored)}" if not sources else ""
+    show.line(f"Days made: {len(days)}{span}{scored}")
     for day, entry in red.items():
         show.line(f"Day {day} refused: {entry['code']}: {entry['what']}")
     if is_nothing:
@@ -123,6 +122,8 @@ def after_run(settings: Settings, done: Summary, *, sources: Sequence[str | Path
         show.show_error(EvalpipeError(nothing.name, "no file there holds a session that could be read.", where=where))
         return int(nothing.exit)
     show.line(f"Answer: {answer}")
+    if page and answer.startswith("No comparison"):
+        show.line(f"Next: a comparison needs {needed} sessions of each of two versions on the same kind of work.")
     if assigned:
         show.line(f"Assignment: {assigned}")
     _show_groups(groups)
@@ -187,12 +188,13 @@ _Answer = tuple[str, str | None, list[dict[str, Any]], str | None]
 def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> _Answer:
     if n_sessions == 0:
         return "No comparison: this home holds no session.", None, [], None
-    if done.as_of is None:
-        return "No comparison: no day is settled yet (outcomes look three days ahead).", None, [], None
     with open_context(settings) as context:
-        if analysis_step.latest(context) is None:
-            return "No comparison: no session can be scored yet.", None, [], None
-        made = make_report(context, window=done.window)
+        key = analysis_step.analysis_key(context, done.as_of, done.window) if done.as_of else None
+        manifest = context.lake.manifest(key) if key else None
+        if manifest is None:
+            settle = timedelta(days=context.criteria.estimand.settle_days)
+            return f"No comparison: {_unscored(done, settle)}", None, [], None
+        made = render(context, manifest)
     return (
         report_module.headline(made.report),
         str(made.html),
@@ -201,80 +203,12 @@ def _answer(settings: Settings, done: Summary, *, n_sessions: int) -> _Answer:
     )
 
 
-def after_gate(decided: pl.DataFrame, candidate: str, baseline: str, *, as_json: bool) -> int:
-    """The verdict of every criterion and the exit code that goes with them."""
-    verdicts = decided["verdict"].to_list()
-    overall = "fail" if "fail" in verdicts else "pass" if verdicts and set(verdicts) == {"pass"} else "inconclusive"
-    code = {"pass": Exit.OK, "fail": Exit.GATE_FAILED, "inconclusive": Exit.INCONCLUSIVE}[overall]
-    rows = [_gate_row(row) for row in decided.iter_rows(named=True)]
-    if as_json:
-        keep = ["criterion", "metric", "kind", "margin", "estimate", "lower", "upper", "df", "verdict", "reasons"]
-        shown = {
-            "candidate": candidate,
-            "baseline": baseline,
-            "verdict": overall,
-            "sign": "of estimate, lower and upper: positive is better, whatever the metric's own direction",
-            "criteria": decided.select(keep).to_dicts(),
-            "measurement": decided["measurement"][0] if decided.height else None,
-            "window": [str(decided["window_start"][0]), str(decided["window_end"][0])] if decided.height else None,
-        }
-        print(json.dumps(shown, ensure_ascii=False))
-        return int(code)
-    if not rows:
-        show.line("Readiness is not determined: no thresholds were declared before the results.")
-    else:
-        show.table(rows, title=f"May {candidate} replace {baseline}?")
-        show.line(f"Verdict: {overall.upper()}")
-    return int(code)
-
-
-def _gate_row(row: dict[str, Any]) -> dict[str, object]:
-    metric = BY_NAME[row["metric"]]
-    unit = fmt.unit_of(row["metric"])
-    ends = gate_card.natural_ends(row["metric"], row["estimate"], row["lower"], row["upper"])
-    return {
-        "criterion": row["criterion"],
-        "metric": metric.title,
-        "kind": row["kind"].replace("_", " "),
-        "margin": fmt.size(row["margin"], unit),
-        "better is": gate_card.better_side(row["metric"]),
-        "candidate minus baseline, 90 % interval": fmt.estimate(*ends, unit) if ends else fmt.UNAVAILABLE,
-        "verdict": row["verdict"].upper(),
-        "because": ", ".join(row["reasons"]),
-    }
-
-
-def scorecard(card: pl.DataFrame, version: str, *, with_slices: bool, as_json: bool) -> None:
-    """One version over all metrics: all traffic, and the slices where they are asked for.
-
-    Args:
-        card: Rows of ``analysis.scorecard``.
-        version: Its label.
-        with_slices: Show the slices too, of which there may be hundreds.
-        as_json: Print every row as JSON for a script.
-    """
-    if as_json:
-        print(json.dumps(card.to_dicts(), default=str, ensure_ascii=False))
-        return
-    chosen = card if with_slices else card.filter(pl.col("slice") == "all")
-    rows = []
-    for row in chosen.sort("slice", "metric").iter_rows(named=True):
-        metric = BY_NAME[row["metric"]]
-        first = {"slice": row["slice"]} if with_slices else {}
-        rows.append(
-            first
-            | {
-                "metric": metric.title,
-                "shift, 95 % interval": fmt.estimate(row["estimate"], row["lo"], row["hi"], fmt.unit_of(row["metric"])),
-                "better than": row["n_better_than"],
-                "worse than": row["n_worse_than"],
-                "not told apart": row["n_tied_with"],
-                "sessions": row["n_sessions"],
-                "status": row["status"],
-            }
-        )
-    top = card.row(0, named=True)
-    window = f"{top['window_start']} to {top['window_end']}"
-    show.table(rows, title=f"{version}: shift against {top['reference']}, {window}")
-    if len(rows) < card.height:
-        show.line(f"{card.height - len(rows)} more rows by slice: --slices shows them, --json has all.")
+def _unscored(done: Summary, settle: timedelta) -> str:
+    """Why there is nothing to score."""
+    if done.asked is None:
+        return "no day is settled yet (outcomes look three days ahead)."
+    if done.window == "all":
+        return "no session can be scored yet."
+    length, end = done.window.removesuffix("d"), done.asked - settle
+    later = f"Sessions of {done.asked} count from {done.asked + settle} on."
+    return f"days are up to date, with no settled session in the {length} days up to {end}. {later}"

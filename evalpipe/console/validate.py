@@ -34,10 +34,12 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a script.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show Dagster's log and full tracebacks.")] = False,
 ) -> None:
-    """Do intervals cover and tests hold their level? In simulated worlds, and by A/A replay of a home's sessions.
+    """Do intervals cover, and do tests hold their level?
 
-    Exit 0: every target is met; 1: one is missed; 3: more replications are needed to say. Without a home the
-    simulated worlds are run and nothing is written.
+    In simulated worlds, and by A/A replay of a home's sessions.
+
+    Exit 0: every target is met; 1: one is missed; 3: more replications are needed to say. Without --home
+    and where no .evalpipe lies here, the simulated worlds are run and nothing is written.
     """
     with handled(as_json=as_json, debug=debug):
         settings = settings_module.load(home=home, criteria=criteria)

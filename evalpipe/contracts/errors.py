@@ -29,6 +29,9 @@ class Exit(IntEnum):
     FAILED = 6
 
 
+#: Ends of a command by a signal, as a shell reports them.
+SIGNAL_MEANINGS: dict[int, str] = {130: "interrupted", 141: "what read the output went away"}
+
 #: What each exit code means, as ``--help`` and the documentation print it.
 EXIT_MEANINGS: dict[Exit, str] = {
     Exit.OK: "done, or the gate passed",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, QUARANTINE_CODES, Exit
+from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, QUARANTINE_CODES, SIGNAL_MEANINGS, Exit
 from evalpipe.contracts.render import dictionary
 from evalpipe.contracts.signals import ORIGIN_MEANINGS, SIGNALS, Family
 from evalpipe.contracts.tables import ALL
@@ -22,7 +22,7 @@ def errors_page() -> str:
     out = ["# Codes", "", "Generated from `evalpipe/contracts/errors.py`; `make docs` writes it anew.", ""]
     out += ["## Exit codes", "", "| exit | meaning |", "|---|---|"]
     out += [f"| {item.value} | {EXIT_MEANINGS[item]} |" for item in Exit]
-    out += ["| 130 | interrupted |", "| 141 | what read the output went away |"]
+    out += [f"| {code} | {meaning} |" for code, meaning in SIGNAL_MEANINGS.items()]
     out += [
         "",
         "## Records and files in quarantine",

@@ -104,7 +104,7 @@ def _comparison(report: Report) -> list[str]:
     head = (
         "version",
         f"net improvement{',' + unit.suffix if unit.suffix else ''} [{level}]",
-        f"all {k} at once",
+        f"all {k} at once" if k else "all at once",
         "rank set",
         "group",
         "sessions",

@@ -279,7 +279,10 @@ def require_current(context: Context, manifest: Manifest) -> None:
     if reason is not None:
         what = f"the analysis of {manifest.key.day} cannot be decided on: {reason}"
         window = manifest.key.variant[-1].removeprefix("w=")
-        fix = f"Run: evalpipe backfill {manifest.key.day}..{context.as_of} --window {window}"
+        # Later as-of days hold no session that this one lacks; from a home of last year it is far to today.
+        last = max(outcome_days_available(context), default=manifest.key.day)
+        end = max(manifest.key.day, min(context.as_of, last + timedelta(days=context.criteria.estimand.settle_days)))
+        fix = f"Run: evalpipe backfill {manifest.key.day}..{end} --window {window}{context.settings.criteria_option}"
         raise EvalpipeError("STALE_RESULT", what, where=str(manifest.key), fix=fix)
 
 
@@ -307,3 +310,10 @@ def versions_of(context: Context, manifest: Manifest) -> list[str]:
     """Labels of the versions that an analysis speaks of."""
     labels: list[str] = context.lake.read(_NUMBERS, [manifest], ["version"])["version"].unique().sort().to_list()
     return labels
+
+
+def sessions_of(context: Context, manifest: Manifest) -> dict[str, int]:
+    """Sessions by version behind the headline metric of an analysis, over all traffic."""
+    rows = context.lake.read(_NUMBERS, [manifest], ["version", "metric", "slice", "n_sessions"])
+    rows = rows.filter((pl.col("metric") == context.criteria.outcomes.headline) & (pl.col("slice") == "all"))
+    return {row["version"]: row["n_sessions"] or 0 for row in rows.iter_rows(named=True)}

@@ -12,8 +12,8 @@ import re
 import polars as pl
 
 from evalpipe import analysis
-from evalpipe.contracts.errors import EvalpipeError
-from evalpipe.steps.analysis import latest, require_current, tables_of
+from evalpipe.steps.analysed import require_latest
+from evalpipe.steps.analysis import require_current, tables_of
 from evalpipe.steps.context import Context
 from evalpipe.store.lake import read_part, stage_part
 from evalpipe.store.manifest import Manifest, SliceKey, digest_of
@@ -54,11 +54,8 @@ def make_scorecard(context: Context, version: str) -> Manifest:
         EvalpipeError: ``NO_RESULT`` without any analysis, ``UNKNOWN_VERSION`` for another label,
             ``STALE_RESULT`` where later sessions have overtaken the analysis.
     """
-    source = latest(context)
-    if source is None:
-        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
-    require_current(context, source)
-    card = analysis.scorecard(tables_of(context, source), version)
+    source = require_latest(context)
+    card = scorecard_of(context, source, version)
     key = SliceKey("scorecard", source.key.day, (*context.versions.variants["scorecard"], f"v={slug(version)}"))
     code_version = context.versions.code["scorecard"]
     inputs = {"analysis": source.content}
@@ -68,6 +65,24 @@ def make_scorecard(context: Context, version: str) -> Manifest:
         return old
     staged = [stage_part("analysis.scorecard", card, context.lake.staging_folder(key), "all")]
     return context.lake.commit(key, staged, inputs=inputs, code_version=code_version, stats={"version": version})
+
+
+def scorecard_of(context: Context, manifest: Manifest, version: str) -> pl.DataFrame:
+    """The scorecard of one version from any analysis; nothing is committed.
+
+    Args:
+        context: The open home.
+        manifest: Analysis to read.
+        version: Label of the version.
+
+    Returns:
+        Rows of ``analysis.scorecard``.
+
+    Raises:
+        EvalpipeError: ``UNKNOWN_VERSION``, ``STALE_RESULT``.
+    """
+    require_current(context, manifest)
+    return analysis.scorecard(tables_of(context, manifest), version)
 
 
 def slug(version: str) -> str:

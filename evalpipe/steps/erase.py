@@ -78,7 +78,7 @@ def erase(
     if subject.is_token and not scope.sessions:
         raise EvalpipeError("UNKNOWN_USER", "no session of this home bears the token.", where="--token")
     if dry_run:
-        return replace(_result(scope, 0), is_dry=True)
+        return replace(_result(context, scope, 0), is_dry=True)
     found = context.settings
     environ = os.environ if environ is None else environ
     stones = masking.tombstones.prepared(context.tombstones, found.tombstone_key_file, environ)
@@ -132,11 +132,13 @@ def _finish(context: Context, scope: Erasure) -> ErasureResult:
     n_corrections = correct(context, scope)
     sweep(context.lake, context.landing)
     record_path(context.settings).unlink()
-    return _result(scope, n_corrections)
+    return _result(context, scope, n_corrections)
 
 
-def _result(scope: Erasure, n_corrections: int) -> ErasureResult:
-    return ErasureResult(len(scope.sessions), len(scope.files), len(scope.days), len(scope.analyses), n_corrections)
+def _result(context: Context, scope: Erasure, n_corrections: int) -> ErasureResult:
+    # The scope has neighbours too, of which many hold nothing that could be made.
+    n_days = len(set(scope.days) & context.landing.day_inputs().keys())
+    return ErasureResult(len(scope.sessions), len(scope.files), n_days, len(scope.analyses), n_corrections)
 
 
 def _without(context: Context, scope: Erasure) -> Callable[[str, pl.DataFrame], pl.DataFrame]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from evalpipe import __version__, report
-from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.report import Report, ReportInputs
 from evalpipe.steps import analysis as analysis_step
+from evalpipe.steps.analysed import require_latest
 from evalpipe.steps.context import Context
 from evalpipe.steps.decisions import make_gates
 from evalpipe.steps.receipts import outcome_days
@@ -65,10 +65,7 @@ def make_report(
     Raises:
         EvalpipeError: ``NO_RESULT`` where nothing was analysed.
     """
-    manifest = analysis_step.latest(context, window)
-    if manifest is None:
-        raise EvalpipeError("NO_RESULT", "nothing has been analysed in this home", where=str(context.settings.home))
-    return render(context, manifest, candidate, baseline)
+    return render(context, require_latest(context, window), candidate, baseline)
 
 
 def render(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from evalpipe.cli import app
 from evalpipe.console import demo
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.settings import Settings
@@ -78,3 +81,17 @@ def test_what_is_no_demo_is_never_deleted(calls: Calls, tmp_path: Path, fresh: b
             _run(home, fresh=fresh)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
     assert calls == []
+
+
+def test_the_demo_ends_with_commands_that_parse(tmp_path: Path) -> None:
+    lines = demo.commands(tmp_path / "a demo", "acme · m-2", "acme · m-1")
+    verbs = []
+    for line in lines:
+        name, verb, *options = shlex.split(line)
+        assert name == "evalpipe"
+        assert options[options.index("--home") + 1] == str(tmp_path / "a demo")
+        assert verb == "sql" or options[options.index("--criteria") + 1] == demo.CRITERIA
+        # The home is not there: a line that names an option the verb has not is a usage error of another kind.
+        assert "NO_HOME" in CliRunner().invoke(app, [verb, *options]).output, line
+        verbs.append(verb)
+    assert verbs == ["report", "gate", "release", "doctor", "sql"]

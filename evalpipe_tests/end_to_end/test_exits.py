@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from evalpipe.console import entry
-from evalpipe.console.summary import after_gate
+from evalpipe.console.decided import after_gate
 from evalpipe.contracts.errors import ERROR_CODES, EXIT_MEANINGS, Exit
 from evalpipe.settings import load, open_home
 from evalpipe_tests.end_to_end.conftest import Cli
@@ -84,7 +84,7 @@ def test_every_verdict_of_a_gate_has_its_exit_code(verdicts: list[str], code: Ex
     rows = [dict.fromkeys(names) | row | {"verdict": v, "window_start": None, "window_end": None} for v in verdicts]
     schema = {**dict.fromkeys(names, pl.String), "verdict": pl.String, "window_start": pl.Date, "window_end": pl.Date}
     frame = pl.DataFrame(rows) if rows else pl.DataFrame(schema=schema)
-    assert after_gate(frame, "a", "b", as_json=True) == code
+    assert after_gate(frame, "a", "b", as_json=True, counts={}, needed=20) == code
 
 
 @pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])

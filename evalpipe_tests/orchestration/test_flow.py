@@ -13,7 +13,7 @@ import dagster as dg
 import duckdb
 import pytest
 
-from evalpipe.console import flow
+from evalpipe.console import flow, summary
 from evalpipe.contracts.errors import EvalpipeError, Exit
 from evalpipe.definitions import build_defs
 from evalpipe.orchestration import runner as runner_module
@@ -278,3 +278,36 @@ def test_a_session_of_tomorrow_waits_for_its_day(tmp_path: Path) -> None:
     assert done.days == [D5]
     with opened(settings) as context:
         assert tomorrow in context.plan().days
+
+
+def test_a_range_shows_its_own_last_day_and_is_scored_in_one_job(
+    made: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = []
+    score = runner_module.Runner.score
+
+    def spied(self: runner_module.Runner, first: date, window: str, as_of: date, **named: date) -> object:
+        jobs.append((first, named))
+        return score(self, first, window, as_of, **named)
+
+    monkeypatch.setattr(runner_module.Runner, "score", spied)
+    with running(tmp_path) as (settings, runner):
+        # The window of the last day holds no session, and that of an early range none at all.
+        full = flow.make_days(settings, runner, days=(date(2026, 1, 9), date(2026, 1, 11)), window="2d")
+        done = flow.make_days(settings, runner, days=(date(2026, 1, 8), date(2026, 1, 9)), window="2d")
+        early = flow.make_days(settings, runner, days=(D6, D6), window="28d")
+    assert full.scored == [date(2026, 1, 9), date(2026, 1, 10)]
+    assert (done.as_of, early.as_of, early.scored) == (date(2026, 1, 9), None, [])
+    assert [(first, named["until"]) for first, named in jobs] == [
+        (date(2026, 1, 9), date(2026, 1, 11)), (date(2026, 1, 8), date(2026, 1, 9)), (D6, D6)
+    ]  # fmt: skip
+    assert "Scoring 3 as-of days, 2026-01-09 to 2026-01-11" in capsys.readouterr().err
+    summary.after_run(settings, done, sources=[], as_json=False)
+    told = capsys.readouterr().out
+    assert "Days made: 0, days scored: 2" in told
+    assert "Next: a comparison needs 20 sessions of each of two versions" in told
+    assert "w=2d/day=2026-01-09" in told, "and not the newest as-of day of the home"
+    assert summary.after_run(settings, early, sources=[], as_json=False) == 0
+    told = capsys.readouterr().out
+    assert "no settled session in the 28 days up to 2026-01-03" in told
+    assert "Sessions of 2026-01-06 count from 2026-01-09 on" in told

@@ -189,7 +189,7 @@ def test_superiority_without_margin_has_its_own_scale() -> None:
 
 def test_terminal_and_report_show_a_change_with_one_sign() -> None:
     """Fewer corrections: both say a fall, and that a fall is better; the stored number stays positive-is-better."""
-    from evalpipe.console.summary import _gate_row
+    from evalpipe.console.decided import _gate_row
     from evalpipe.report import views
 
     full = factory.inputs()

@@ -271,6 +271,7 @@ def test_an_empty_window_still_makes_a_page() -> None:
             assert title in page
         assert "Leak check: unavailable" in page
         assert "# No comparison: " in to_markdown(report)
+        assert "all 0" not in to_markdown(report)
 
 
 def test_above_twelve_versions_the_gate_pair_and_the_leaders_come_first() -> None:

@@ -375,6 +375,7 @@ def test_a_dry_run_tells_and_does_nothing(built: Path, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     with alone(home) as context:
         told = erase(context, Subject(ANN), dry_run=True)
+        assert told.n_days <= len(context.landing.day_inputs()), "neighbours that hold nothing are no days"
     assert (told.n_sessions, told.n_files, told.is_dry) == (4, 3, True)
     assert told.n_analyses == 3
     after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file() and "_staging" not in str(path)}
