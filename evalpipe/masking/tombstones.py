@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.contracts.ids import OF_USER, is_long_id
 from evalpipe.masking import keys
 from evalpipe.masking.keys import MaskingKey
 from evalpipe.masking.people import canonical
@@ -87,10 +88,13 @@ class Tombstones:
         """
         if not self.tags or self.key is None:
             return False
-        of_nobody = [parent] if user_id is None and parent is not None else []
-        if any(tag in self.tags for name in (session_id, *of_nobody) for tag in _session_tags(self.key, name)):
-            return True
-        return user_id is not None and _is_user(self, user_id, tenant or "", source)
+        names = [session_id, *([parent] if user_id is None and parent is not None else [])]
+        if user_id is not None:
+            if _is_user(self, user_id, tenant or "", source):
+                return True
+            # A short id that somebody else bears names a session of theirs.
+            names = [] if _is_short(session_id) else names
+        return any(tag in self.tags for name in names for tag in _session_tags(self.key, name))
 
     def with_subject(self, subject: Subject, session_ids: Iterable[str], users: Iterable[str] = ()) -> Tombstones:
         """Tombstones that hold one more person, with the sessions found.
@@ -186,6 +190,12 @@ def _key(key_file: Path, environ: Mapping[str, str]) -> MaskingKey:
 def _tag(key: MaskingKey, *parts: str) -> str:
     message = "\0".join(parts).encode("utf-8", "surrogatepass")
     return hmac.digest(key.secret, message, "sha256")[:16].hex()
+
+
+def _is_short(session_id: str) -> bool:
+    """Whether the id of a session, as logged, may be that of another one too; tokens are given once."""
+    _, colon, native = session_id.partition(":")
+    return bool(colon) and not is_long_id(native.partition(OF_USER)[0])
 
 
 def _session_tags(key: MaskingKey, session_id: str) -> list[str]:

@@ -8,9 +8,9 @@ and the spans of a trace, lie in several files. A span has an id, which tells wh
 
 - A copy that is named by its trace alone, since the span that names the conversation lies in another file,
   is of the session that holds the trace under a name, if there is one such session only.
-- Under a short id that two users bear, a file gives the bare id to the user who comes first in it, and names
-  the others' sessions by a trace of theirs. Copies of one such id that share a trace are one session, so they
-  get one name, and never that of the first user, which another file may give to somebody else.
+- Under a short id that two users bear, a file names the session of each by their first trace in it, and by the
+  bare id before the second one came. A copy under the bare id gets the other name if it holds the trace that
+  gave it, and all of its traces are held under that name. Whatever shares less may be another person's.
 - Copies of one id are parts if the id is a long one (``contracts/ids.py``), or if they share a trace. Names
   and numbers are given twice: of copies that share nothing else the largest counts.
 - A span that two copies hold began in the same second in both. What contradicts a larger copy is left out.
@@ -83,47 +83,39 @@ def named_by_trace(copies: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named_by_user(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give copies of a session of one of several users, whom each file ranks its own way, one name."""
-    shared = pl.col("session_id").str.split(OF_USER).list.first()
-    of_user = rows.filter(pl.col("session_id").str.contains(OF_USER, literal=True), pl.col("traces").is_not_null())
+    """Give copies of a time when a short id had one user the name that the user's session has since."""
+    told = rows.filter(pl.col("traces").is_not_null()).with_row_index("told").select("told", "session_id", "traces")
+    parts = pl.col("session_id").str.splitn(OF_USER, 2).struct
+    of_user = (
+        told.filter(pl.col("session_id").str.contains(OF_USER, literal=True))
+        .select("traces", of_user="session_id", bare=parts.field("field_0"), first=parts.field("field_1"))
+        .explode("traces", empty_as_null=False)
+        .unique()
+    )
     if of_user.is_empty():
         return rows
-    told = of_user.select("source", "session_id", "traces", shared=shared).unique().sort(pl.all())
-    # Ids of sessions that hold a trace in common, also over a third, are of one.
-    above: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while (higher := above.get(name, name)) != name:
-            name = higher
-        return name
-
-    holders: dict[tuple[str, str], str] = {}
-    for _, session_id, traces, base in told.iter_rows():
-        for trace in traces:
-            one, other = top(holders.setdefault((base, trace), session_id)), top(session_id)
-            above[max(one, other)] = min(one, other)
-    names = pl.DataFrame(
-        [(base, trace, top(session_id)) for (base, trace), session_id in holders.items()],
-        schema={"shared": pl.String, "traces": pl.String, "of_user": pl.String},
-        orient="row",
-    )
-    numbered = rows.with_row_index("row").with_columns(shared=shared)
-    found = (
-        numbered.filter(pl.col("traces").is_not_null())
-        .select("row", "shared", "traces")
+    held = (
+        told.select("told", "traces", bare="session_id", n_traces=pl.col("traces").list.n_unique())
         .explode("traces", empty_as_null=False)
-        .join(names, on=["shared", "traces"])
-        .group_by("row")
-        # Spans that name nobody go with the first user of their file: such a session ties no two to each other.
-        .agg(pl.col("of_user").first(), n_names=pl.col("of_user").n_unique())
+        .unique()
+        .join(of_user, on=["bare", "traces"])
+    )
+    names = (
+        held.group_by("told", "bare", "of_user", "n_traces")
+        .agg(n_held=pl.len(), has_first=(pl.col("traces") == pl.col("first")).any())
+        .filter("has_first", pl.col("n_held") == pl.col("n_traces"))
+        .group_by("told")
+        .agg(pl.col("of_user").first(), n_names=pl.len())
         .filter(pl.col("n_names") == 1)
-        .drop("n_names")
+        .select("told", "of_user")
     )
-    joined = numbered.join(found, on="row", how="left", maintain_order="left")
-    name = pl.coalesce("of_user", "session_id")
-    return joined.with_columns(is_renamed=pl.col("is_renamed") | (name != pl.col("session_id")), session_id=name).drop(
-        "of_user", "shared", "row"
-    )
+    is_told = pl.col("traces").is_not_null()
+    numbered = rows.with_columns(told=pl.when(is_told).then(is_told.cum_sum() - 1).cast(pl.UInt32))
+    joined = numbered.join(names, on="told", how="left", maintain_order="left")
+    return joined.with_columns(
+        is_renamed=pl.col("is_renamed") | pl.col("of_user").is_not_null(),
+        session_id=pl.coalesce("of_user", "session_id"),
+    ).drop("of_user", "told")
 
 
 def joined_traces(ranked: pl.DataFrame, look: Look) -> list[Joined]:

@@ -154,6 +154,75 @@ def test_rows_of_one_turn_may_say_what_was_said_before(tmp_path: Path, conversat
     assert found.rows("text") == [text for n, (question, _) in enumerate(SHORT_TURNS) for text in (question, f"r{n}")]
 
 
+def rows_of(*turns: str, **fields: list[str]) -> list[dict[str, Any]]:
+    """Rows of one conversation; of the words of each the user says the first, the third and so on."""
+    rows = []
+    for n, words in enumerate(turns):
+        roles = ("user", "assistant")
+        messages = [{"role": roles[place % 2], "content": word} for place, word in enumerate(words.split(","))]
+        rows.append({"conversation_id": A, "messages": messages, **{name: told[n] for name, told in fields.items()}})
+    return rows
+
+
+TIMES = [f"2026-01-05T10:0{n}:00Z" for n in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        ("q,b1 q,b2 q,b3 q,b3,next,fine", "q b3 next fine"),
+        ("q,He q,Hello q,Hello! q,Hello!,next,fine", "q Hello! next fine"),
+        ("q w q w", "q w"),
+        ("q,x w,y q,x w,y", "q x w y"),
+        ("q q,x w w,y q q,x", "q x w y"),
+        ("q,x w e,z w,y", "q x w y e z"),
+        ("q,x w e,z w,y w,y w", "q x w y e z"),
+        ("q,x w e w,y e,z", "q x w y e z"),
+        ("q,b1 q,b2 q,b3 w,y", "q b1 w y"),
+        ("q q,x w,y q,z", "q x w y q z"),
+        ("yes,a go,b yes,c", "yes a go b yes c"),
+    ],
+)
+def test_rows_without_id_or_time_say_again_what_they_repeat(tmp_path: Path, turns: str, expected: str) -> None:
+    """A turn that is written again as its answer grows, or is made anew, is no further turn."""
+    assert read(tmp_path, *rows_of(*turns.split())).rows("text") == expected.split()
+
+
+def test_a_turn_that_is_made_anew_before_a_row_with_history_is_a_version(tmp_path: Path) -> None:
+    turns = ("q,b1", "q,b2", "q,b3", "q,b3,next,fine")
+    assert read(tmp_path, *rows_of(*turns, created_at=TIMES[:4])).rows("text") == ["q", "b3", "next", "fine"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "fields"),
+    [
+        (("q,b1", "q,b2"), {}),
+        (("q,b1", "q,b2"), {"created_at": [TIMES[0]] * 2, "model": ["m", "m"]}),
+        (("q,b1", "q,b2"), {"created_at": [TIMES[0]] * 2, "id": ["r1", "r2"]}),
+        (("q,b1", "q,b2"), {"created_at": TIMES[:2], "id": ["r1", "r1"]}),
+        (("q,Hel", "q,Hello", "q,Hello world"), {}),
+        (("q,Hel", "q,Hello", "q,Hello world"), {"created_at": TIMES[:3]}),
+    ],
+)
+def test_answers_to_one_question_are_versions_of_one_turn(
+    tmp_path: Path, turns: tuple[str, ...], fields: dict[str, list[str]]
+) -> None:
+    found = read(tmp_path, *rows_of(*turns, **fields))
+    assert found.rows("text")[0] == "q"
+    assert len(found.rows("text")) == 2
+
+
+def test_rows_of_one_turn_with_times_of_their_own_are_turns_whatever_they_repeat(tmp_path: Path) -> None:
+    turns = ("yes,a", "yes,b", "go,c", "yes,a")
+    found = read(tmp_path, *rows_of(*turns, created_at=TIMES[:4]))
+    assert found.rows("text") == [word for said_of in turns for word in said_of.split(",")]
+    alone = read(tmp_path, *rows_of("yes,a", "yes,b", created_at=TIMES[:2]))
+    assert alone.rows("text") == ["yes", "a", "yes", "b"]
+    # Logged as they begin and as they end.
+    begun = read(tmp_path, *rows_of("yes", "yes,a", "go", "go,c", "yes", "yes,a", created_at=TIMES[:6]))
+    assert begun.rows("text") == ["yes", "a", "go", "c", "yes", "a"]
+
+
 def test_a_row_that_grew_out_of_a_question_alone_counts_once(tmp_path: Path) -> None:
     said_of = [
         {"role": "user", "content": "q"},

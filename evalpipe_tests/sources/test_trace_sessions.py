@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from evalpipe.sources.readers import spans
 from evalpipe.sources.readers.span_tree import Tree
 from evalpipe.sources.readers.spans import Span
 from evalpipe.sources.registry import sniff
+from evalpipe.sources.spool import Spool
 from evalpipe_tests.sources.helpers import Read, lines, write
 from evalpipe_tests.sources.traces import (
     ANSWER,
@@ -242,10 +244,10 @@ def test_a_short_id_of_two_users_is_a_session_of_each(tmp_path: Path) -> None:
     assert alone.session["session_id"] == "phoenix:1"
 
 
-def test_the_first_user_keeps_a_short_id_however_the_log_grows(tmp_path: Path) -> None:
-    """A log that names other sessions than before it grew counts the first user's twice."""
+def test_with_a_second_user_each_is_named_by_their_first_trace(tmp_path: Path) -> None:
+    """The bare id would be one person's in one file and another's in the next."""
     rows = [*OF_TWO_USERS, asked_by("eve", "t0", 50, "of eve"), asked_by(None, "t9", 55, "nobody's")]
-    names = {"ann": "phoenix:1", "bob": "phoenix:1@trace:t2", "eve": "phoenix:1@trace:t0"}
+    names = {"ann": "phoenix:1@trace:t1", "bob": "phoenix:1@trace:t2", "eve": "phoenix:1@trace:t0"}
     spool = tmp_path / "spool"
     spool.mkdir()
     for n in range(1, len(rows) + 1):
@@ -253,6 +255,28 @@ def test_the_first_user_keeps_a_short_id_however_the_log_grows(tmp_path: Path) -
         for options in ({}, {"spool": spool, "held_bytes": 10}):
             read = Read(path, **options)
             users = dict(read.sessions.select("user_id", "session_id").iter_rows())
-            assert users == {user: name for user, name in names.items() if user in users}
+            expected = {user: name for user, name in names.items() if user in users}
+            assert users == (expected if n > 1 else {"ann": "phoenix:1"})
             if n == len(rows):
-                assert words_by_session(read)["phoenix:1"] == ["of ann", "more of ann", "nobody's"]
+                assert words_by_session(read)["phoenix:1@trace:t1"] == ["of ann", "more of ann", "nobody's"]
+
+
+def test_spans_of_nobody_are_moved_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most, put = 0, Spool.put
+
+    def counted(self: Spool, key: str, item: Any) -> None:
+        nonlocal most
+        put(self, key, item)
+        most = max(most, sum(map(len, self._held.values())))
+
+    monkeypatch.setattr(Spool, "put", counted)
+    monkeypatch.setattr(spans, "_SPANS_GIVEN", 8)
+    rows = [asked_by(None, f"t{n}", n, f"{n} {'x' * 20_000}") for n in range(200)]
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    spilled = Read(write(tmp_path, *rows), spool=spool, held_bytes=10_000)
+    assert most < 60
+    most = 0
+    held = Read(write(tmp_path, *rows))
+    assert most == 200
+    assert words_by_session(spilled) == words_by_session(held)

@@ -55,6 +55,15 @@ def test_a_session_is_known_without_its_user_and_in_another_exporters_log() -> N
     assert asked(None, None, "otlp", f"otlp:{UUID.upper()}")
 
 
+def test_a_short_id_of_an_erased_session_is_somebody_elses_too() -> None:
+    erased = stones(Subject("ann"), "phoenix:1", "phoenix:1@trace:0123456789abcdef0123", f"phoenix:{UUID}")
+    for session_id in ("phoenix:1", "phoenix:1@trace:0123456789abcdef0123"):
+        assert erased("ann", None, "phoenix", session_id)
+        assert erased(None, None, "phoenix", session_id)
+        assert not erased("bob", None, "phoenix", session_id)
+    assert erased("bob", None, "phoenix", f"phoenix:{UUID}")
+
+
 def test_a_sub_session_that_names_nobody_is_theirs_however_late_it_comes(tmp_path: Path) -> None:
     from evalpipe.steps.land import land
 

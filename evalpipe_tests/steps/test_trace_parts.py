@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 from evalpipe.steps.context import Context
 from evalpipe.steps.land import land
 from evalpipe_tests.sources import traces
+from evalpipe_tests.sources.test_trace_sessions import asked_by
 from evalpipe_tests.steps.world import make, opened, rows, write
 
 UUID = "3f0c5a1e-94b7-4d26-8a0b-6c1de27f9a35"
@@ -134,6 +135,50 @@ def test_names_and_numbers_join_nothing_but_what_shares_a_trace(tmp_path: Path) 
         assert rows(context, "raw.sessions")["n_turns"].to_list() == [1]
         assert rows(context, "raw.steps")["step_id"].to_list() == ["l1:m0", "l1", "c1", "l2"]
         assert sorted(rows(context, "raw.copies")["rule"]) == ["merged", "same_session"]
+
+
+def _asked(user: str, trace: str, day: str, second: int) -> Record:
+    row = json.dumps(asked_by(user, trace, second, f"{user} {day}"))
+    record: Record = json.loads(row.replace("2026-01-05", f"2026-01-0{day}"))
+    return record
+
+
+ANN = [_asked("ann", "a0", "5", 0), _asked("ann", "a1", "6", 0)]
+BOB = [_asked("bob", "b0", "5", 10), _asked("bob", "b1", "6", 10)]
+
+
+def _words_of_users(home: Path) -> list[tuple[str | None, list[str]]]:
+    """What each session holds of its user's words."""
+    with opened(home) as context:
+        sessions, steps = _made(context)
+        users = dict(sessions.select("session_id", "user_id").iter_rows())
+        said = (
+            steps.filter(kind="user").sort("session_id", "seq").group_by("session_id", maintain_order=True).agg("text")
+        )
+        return sorted((users[session_id], texts) for session_id, texts in said.iter_rows())
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_short_id_of_two_users_on_two_days_is_four_sessions(tmp_path: Path, *, is_turned: bool) -> None:
+    days = [[ANN[0], BOB[0]], [BOB[1], ANN[1]] if is_turned else [ANN[1], BOB[1]]]
+    _landed(tmp_path / "home", _files(tmp_path / "logs", days))
+    assert _words_of_users(tmp_path / "home") == [
+        ("ann", ["ann 5"]), ("ann", ["ann 6"]), ("bob", ["bob 5"]), ("bob", ["bob 6"]),
+    ]  # fmt: skip
+
+
+def test_a_log_that_grows_by_a_second_user_counts_the_first_once(tmp_path: Path) -> None:
+    for rows_now in ([ANN[0]], [ANN[0], BOB[0]], [ANN[0], BOB[0], ANN[1]]):
+        _landed(tmp_path / "home", [write(tmp_path / "log.jsonl", *rows_now)])
+    assert _words_of_users(tmp_path / "home") == [("ann", ["ann 5", "ann 6"]), ("bob", ["bob 5"])]
+
+
+def test_a_trace_that_names_its_user_in_another_file_joins_no_two_people(tmp_path: Path) -> None:
+    child = {**asked_by(None, "a0", 0, "child"), "context.span_id": "c0", "parent_id": "a0"}
+    _landed(tmp_path / "home", _files(tmp_path / "logs", [[child, BOB[0]], [ANN[0], BOB[1]]]))
+    assert _words_of_users(tmp_path / "home") == [
+        ("ann", ["ann 5"]), ("bob", ["bob 6"]), ("bob", ["child", "bob 5"]),
+    ]  # fmt: skip
 
 
 def test_spans_of_one_id_that_began_at_another_time_contradict_and_are_not_mixed(tmp_path: Path) -> None:

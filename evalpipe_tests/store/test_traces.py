@@ -87,19 +87,28 @@ def _named(*rows: tuple[str, list[str]]) -> list[tuple[str, bool]]:
         for name, is_renamed in named_by_trace(copies).select("session_id", "is_renamed").rows()]  # fmt: skip
 
 
-def test_a_user_who_comes_first_in_one_file_only_is_one_session() -> None:
-    """The first user of a file bears a short id alone, so another file may name the same session by its trace."""
-    assert _named(("1", ["t1"]), ("1", ["t0"]), ("1@trace:t1", ["t1", "t2"])) == [
-        ("1@trace:t1", True), ("1", False), ("1@trace:t1", False),
+def test_a_session_is_found_under_the_name_that_it_got_with_a_second_user() -> None:
+    assert _named(("1", ["t1"]), ("1", ["t0"]), ("1@trace:t1", ["t1", "t2"]), ("1@trace:t3", ["t3"])) == [
+        ("1@trace:t1", True), ("1", False), ("1@trace:t1", False), ("1@trace:t3", False),
     ]  # fmt: skip
-    # Files that begin and end elsewhere in the session name it by other traces of it.
-    assert _named(("1@trace:t3", ["t3", "t4"]), ("1@trace:t2", ["t2", "t3"]), ("1@trace:t4", ["t4"])) == [
-        ("1@trace:t2", True), ("1@trace:t2", False), ("1@trace:t2", True),
+    assert _named(("1@trace:t1", ["t1"]), ("2@trace:t1", ["t1"]), ("2", ["t1"]), ("2", ["t1", "t1"])) == [
+        ("1@trace:t1", False), ("2@trace:t1", False), ("2@trace:t1", True), ("2@trace:t1", True),
     ]  # fmt: skip
-    assert _named(("1@trace:t1", ["t1"]), ("2@trace:t1", ["t1"]), ("2", ["t1"])) == [
-        ("1@trace:t1", False), ("2@trace:t1", False), ("2@trace:t1", True),
-    ]  # fmt: skip
-    # A trace that names nobody is told with whoever is first, and so is of no one for certain.
-    assert _named(("1", ["t1", "t9"]), ("1", ["t2", "t9"]), ("1@trace:t2", ["t2"])) == [
-        ("1", False), ("1@trace:t2", True), ("1@trace:t2", False),
-    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        # A part of the trace that names nobody stood with bob, whose own trace is elsewhere, or nowhere.
+        [("1", ["a1", "b1"]), ("1@trace:a1", ["a1"]), ("1@trace:b2", ["b2"])],
+        [("1", ["a1", "b1"]), ("1@trace:a1", ["a1"]), ("1@trace:b1", ["b1"])],
+        # Spans that name nobody go with the first user of each file.
+        [("1@trace:a1", ["a1", "n"]), ("1@trace:b1", ["b1", "n"]), ("1", ["n"])],
+        [("1", ["b1"]), ("1@trace:a1", ["a1", "b1"])],
+        [("1", ["a1", "b1"]), ("1@trace:a1", ["a1", "b1"]), ("1@trace:b1", ["a1", "b1"])],
+        [("1@trace:a1", ["a1", "a2"]), ("1@trace:a2", ["a2", "a3"])],
+    ],
+)
+def test_a_session_that_may_be_another_persons_keeps_its_name(copies: list[tuple[str, list[str]]]) -> None:
+    for order in (copies, copies[::-1]):
+        assert _named(*order) == [(name, False) for name, _ in order]

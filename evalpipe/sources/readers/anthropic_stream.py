@@ -101,6 +101,6 @@ def _recognise(record: Record) -> bool:
     return event.get("type") == "message_start" and "message" in event
 
 
-READERS = json_readers(Reader(name=ANTHROPIC, version="3", shape="lines", recognise=_recognise, parser=StreamParser))[
+READERS = json_readers(Reader(name=ANTHROPIC, version="4", shape="lines", recognise=_recognise, parser=StreamParser))[
     :2
 ]

@@ -118,5 +118,5 @@ def _is_anthropic_message(record: Record) -> bool:
     return _is_message(record) and (record.get("type") == "message" or has_blocks([record]))
 
 
-ANTHROPIC_READERS = json_readers(Reader(ANTHROPIC, "3", "lines", _is_anthropic_message, AnthropicMessagesParser))
-OPENAI_READERS = json_readers(Reader(OPENAI, "3", "lines", _is_message, MessagesParser))
+ANTHROPIC_READERS = json_readers(Reader(ANTHROPIC, "4", "lines", _is_anthropic_message, AnthropicMessagesParser))
+OPENAI_READERS = json_readers(Reader(OPENAI, "4", "lines", _is_message, MessagesParser))

@@ -129,16 +129,16 @@ def _session(records: list[Record], source: str, known: Session | None = None) -
     rows = [row_of(record) for record in records]
     name = "" if known is not None else row_id(records[0], rows[0].messages)
     session = known or Session(source, name, source)
-    said = Conversation()
+    said = Conversation(rows)
     versions: list[Record] = []
     models = {text_or_none(record.get("model")) for record in records}
     for record, row in zip(records, rows, strict=True):
-        n_before = len(said.messages)
+        is_first = said.is_empty
         new = said.add(row)
         if new is None:
             versions.append(record)
         elif len(records) > 1:
-            said.messages[n_before:] = _dated(new, record, is_first=not n_before)
+            new[:] = _dated(new, record, is_first=is_first)
         _describe(session, record)
     session.n_records = len(records)
     session.model = models.pop() if len(models) == 1 else None
@@ -153,9 +153,11 @@ def row_of(record: Record) -> Row:
     answer = _answer(record)
     is_request = answer is not None or (plain_text(record, "id") or "").startswith(_RESPONSE_IDS)
     messages = record["messages"]
-    mark = " ".join(word for word in (plain_text(record, "id"), _time_of(record)) if word)
+    # Without another name of the conversation, it is the conversation that an id names.
+    is_of_row = is_request or plain_text(record, *CONVERSATION_IDS) is not None
+    own = (plain_text(record, "id") or None) if is_of_row else None
     said = [*messages, answer] if answer is not None else messages
-    return Row(said, is_request, answer is not None, mark, text_or_none(record.get("model")))
+    return Row(said, is_request, answer is not None, own, _time_of(record), text_or_none(record.get("model")))
 
 
 def _dated(new: list[Record], record: Record, *, is_first: bool) -> list[Record]:
@@ -261,7 +263,7 @@ def _is_anthropic_row(record: Record) -> bool:
     return _is_row(record) and ("system" in record or has_blocks(record["messages"]))
 
 
-_ROWS = replace(row_reader(OPENAI, _is_row, ChatParser), version="3")
+_ROWS = replace(row_reader(OPENAI, _is_row, ChatParser), version="4")
 
 READERS = (
     *json_readers(replace(_ROWS, name=ANTHROPIC, recognise=_is_anthropic_row, parser=AnthropicParser)),

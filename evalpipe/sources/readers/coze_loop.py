@@ -155,4 +155,4 @@ def _recognise(record: Record) -> bool:
     return type(root) is dict or (type(agents) is list and (not agents or _are_objects(agents)))
 
 
-READERS = json_readers(Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, parser=CozeLoopParser))
+READERS = json_readers(Reader(name=SOURCE, version="4", shape="lines", recognise=_recognise, parser=CozeLoopParser))

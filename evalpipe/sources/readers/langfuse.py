@@ -284,7 +284,7 @@ def _recognise(record: Record) -> bool:
 
 
 _LINES, _ITEMS, _WHOLE = json_readers(
-    Reader(name=SOURCE, version="5", shape="lines", recognise=_recognise, parser=LangfuseParser)
+    Reader(name=SOURCE, version="6", shape="lines", recognise=_recognise, parser=LangfuseParser)
 )
 
 #: Pages of the interface hold ``data``, a downloaded session ``traces``.

@@ -243,4 +243,4 @@ def _recognise(record: Record) -> bool:
     return "outputs" in record and "end_time" in record and "error" in record and type(record.get("id")) is str
 
 
-READERS = json_readers(Reader(name=SOURCE, version="4", shape="lines", recognise=_recognise, parser=LangsmithParser))
+READERS = json_readers(Reader(name=SOURCE, version="5", shape="lines", recognise=_recognise, parser=LangsmithParser))

@@ -158,4 +158,4 @@ def _recognise(record: Record) -> bool:
     return is_info and (data is None or (type(data) is dict and (not data or "spans" in data)))
 
 
-READERS = json_readers(Reader(name=SOURCE, version="5", shape="lines", recognise=_recognise, parser=MlflowParser))
+READERS = json_readers(Reader(name=SOURCE, version="6", shape="lines", recognise=_recognise, parser=MlflowParser))

@@ -192,4 +192,4 @@ def _recognise(record: Record) -> bool:
     return any(key in record for key in (*_SPANS, *_OTHERS))
 
 
-READERS = json_readers(Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, parser=OtlpParser))
+READERS = json_readers(Reader(name=SOURCE, version="4", shape="lines", recognise=_recognise, parser=OtlpParser))

@@ -98,7 +98,7 @@ def _recognise(record: Record) -> bool:
 
 
 _LINES, _ITEMS, _WHOLE = json_readers(
-    Reader(name=SOURCE, version="3", shape="lines", recognise=_recognise, parser=PhoenixParser)
+    Reader(name=SOURCE, version="4", shape="lines", recognise=_recognise, parser=PhoenixParser)
 )
 
 #: Phoenix's interface wraps a page of spans into ``data``.

@@ -8,24 +8,30 @@ A conversation may lie in rows of one turn each, in snapshots that grow, or in l
 which each holds the history so far. Messages are compared by what they say; prompts of the system
 are not, since clients put the time of day into them.
 
-People say the same again ("yes", "continue"), so a row of one turn that begins with words of an
-earlier one goes on with the conversation. It is another version of what was said only if what the
-two share holds an answer, or if rows of this conversation hold their history.
+People say the same again ("yes", "continue"), and clients write a turn more than once: while its answer
+grows, when it is made anew, when a row is delivered twice. A row of one turn that repeats a question is a
+turn of its own only where rows say so: none of the conversation holds history, and the two differ in id or
+time, or other turns lie between them and the answers differ. An open question that comes again with an
+answer is completed in its place. All else is another version of the conversation.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evalpipe.sources.readers.base import Record, json_text, word_of
+from evalpipe.sources.readers.base import Record
+from evalpipe.sources.readers.row_messages import (
+    SYSTEM,
+    bodies_of,
+    is_grown,
+    message_key,
+    n_asked,
+    paths_of,
+    question_of,
+    step,
+)
 from evalpipe.sources.readers.thread import overlap
-
-_SYSTEM = frozenset({"system", "developer"})
-_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-#: What comes and goes in a block between a response and its repetition in the next request.
-_UNSAID = frozenset({"cache_control", "citations", "annotations", "caller"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,16 @@ class Row:
         is_request: Whether the row is a logged request: its history was said before, and its answer
             is a call of the model of its own.
         is_answered: Whether a response stood beside the messages.
-        mark: Id and time that the row states; empty where it states neither.
+        row_id: Id of the row, unless it is that of the conversation.
+        at: When it says it was made.
         model: Which model it names.
     """
 
     messages: list[Record]
     is_request: bool
     is_answered: bool
-    mark: str = ""
+    row_id: str | None = None
+    at: str | None = None
     model: str | None = None
 
 
@@ -65,8 +73,8 @@ class Threads:
             user: Who asked, as far as that is logged; requests of two people are never joined.
             response: Id of the response, which is the same where a row was delivered twice.
         """
-        bodies = _bodies(row.messages)
-        paths = _paths(bodies, (user or "").encode("utf-8", "replace"))
+        bodies = bodies_of(row.messages)
+        paths = paths_of(bodies, (user or "").encode("utf-8", "replace"))
         found = self._names.get(response) if response else None
         n_asked = len(bodies) - row.is_answered
         for place in range(min(n_asked, len(bodies) - 1), 0, -1) if found is None else ():
@@ -84,128 +92,170 @@ class Threads:
 
 
 @dataclass(slots=True)
+class _Asked:
+    """The rows of one turn that asked one question so far."""
+
+    place: int
+    bodies: list[Record]
+    row_ids: set[str | None] = field(default_factory=set)
+    times: set[str | None] = field(default_factory=set)
+    models: set[str | None] = field(default_factory=set)
+    #: What the conversation holds of the question, while it has no answer.
+    open_piece: list[list[Record]] | None = None
+
+
 class Conversation:
     """What the rows of one conversation told, in order.
 
-    Attributes:
-        messages: Each message once.
+    Args:
+        rows: All of its rows, since later ones tell what earlier ones were; each is to be added in order.
     """
 
-    messages: list[Record] = field(default_factory=list)
-    _keys: list[bytes] = field(default_factory=list)
-    #: All ways through the conversation that some row took, and where it stands.
-    _known: set[bytes] = field(default_factory=set)
-    _tip: bytes = b""
-    _system: object = None
-    #: Marks of the rows, each with the end of its way.
-    _seen: set[tuple[str, bytes]] = field(default_factory=set)
-    _models: set[str | None] = field(default_factory=set)
-    #: Whether a row went on without any history, and whether one held several turns.
-    _is_by_turn: bool = False
-    _holds_history: bool = False
+    def __init__(self, rows: Sequence[Row]) -> None:
+        #: Of each row that told something new what it told, and what later rows completed it by.
+        self._pieces: list[list[list[Record]]] = []
+        self._keys: list[bytes] = []
+        #: All ways through the conversation that some row took, and where it stands: as a whole, and as the
+        #: last row that went on tells it, which may hold no history.
+        self._known: set[bytes] = set()
+        self._tip = b""
+        self._row_tip = b""
+        self._system: object = None
+        #: Ids and times of the rows, each with the end of its way.
+        self._seen: set[tuple[str | None, str | None, bytes]] = set()
+        self._asked: dict[bytes, _Asked] = {}
+        self._n_rows = 0
+        bodies = [bodies_of(row.messages) for row in rows]
+        self._holds_history = any(n_asked(one) > 1 for one in bodies)
+        questions = {question_of(paths_of(one), one) for one in bodies if n_asked(one) == 1}
+        #: Whether rows go on without any history.
+        self._is_by_turn = len(questions) > 1 and not self._holds_history
+        self._models = {row.model for row in rows}
+        # A day, or the time of an export, that all rows state tells none from another.
+        self._is_timed = len({row.at for row in rows}) > 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said yet."""
+        return not self._pieces
+
+    @property
+    def messages(self) -> list[Record]:
+        """Each message once."""
+        return [message for piece in self._pieces for part in piece for message in part]
 
     def add(self, row: Row) -> list[Record] | None:
         """Take the messages of a row.
 
         Returns:
-            Those that are new; ``None`` for another version of the conversation, of which nothing was taken.
+            Those that are new, as the list that :attr:`messages` is made of, so that they can be replaced in
+            it; ``None`` for another version of the conversation, of which nothing was taken.
         """
-        bodies = _bodies(row.messages)
+        bodies = bodies_of(row.messages)
         keys = [message_key(body) for body in bodies]
-        paths = _paths(bodies)
-        marked = (row.mark, paths[-1] if paths else b"")
-        is_delivered_again = bool(row.mark) and marked in self._seen
+        paths = paths_of(bodies)
+        self._n_rows += 1
+        marked = (row.row_id, row.at, paths[-1] if paths else b"")
+        is_delivered_again = (row.row_id or row.at) is not None and marked in self._seen
         self._seen.add(marked)
         if is_delivered_again:
             return []
+        question = None if self._holds_history or n_asked(bodies) != 1 else question_of(paths, bodies)
+        asked = self._asked.get(question) if question is not None else None
         n_known = next((place for place in range(len(paths), 0, -1) if paths[place - 1] in self._known), 0)
-        is_turn = _n_asked(bodies) == 1
-        is_again = is_turn and self._is_said_again(row, bodies, n_known)
-        self._holds_history |= not is_turn
-        self._models.add(row.model)
-        if n_known and not is_again:
-            if not row.is_request and n_known < len(bodies) and paths[n_known - 1] != self._tip:
-                return None
-            tip = paths[-1] if n_known < len(bodies) else self._tip
+        is_own = asked is not None and self._is_own_turn(row, bodies, n_known, asked)
+        if asked is not None and self._is_answered_now(paths, asked):
+            # Also where the same was answered before.
+            is_own, n_known = False, len(asked.bodies)
+        is_late = asked is not None and not is_own and self._is_late_answer(bodies, n_known, asked)
+        new: list[Record] | None
+        if is_late and asked is not None and asked.open_piece is not None:
+            new = bodies[n_known:]
+            asked.open_piece.append(new)
+            asked.open_piece = None
+            self._known.update(paths)
         else:
-            # Whole turns that come again at another time are no overlap of windows.
-            is_whole = is_again and n_known == len(bodies) and self._is_by_turn
-            n_known = 0 if is_whole else overlap(self._keys, keys)
-            self._is_by_turn |= is_turn and bool(self._keys) and not n_known
+            new = self._go_on(row, bodies, keys, paths, 0 if is_own else n_known, is_own=is_own)
+        if question is not None:
+            self._note(question, row, bodies, new)
+        return new
+
+    def _go_on(
+        self, row: Row, bodies: list[Record], keys: list[bytes], paths: list[bytes], n_known: int, *, is_own: bool
+    ) -> list[Record] | None:
+        """Take what a row adds to the end of the conversation."""
+        is_more = True
+        if n_known:
+            is_more = n_known < len(bodies)
+            if is_more and not row.is_request and paths[n_known - 1] not in (self._tip, self._row_tip):
+                return None
+            tip = paths[-1] if is_more else self._tip
+        else:
+            # Turns that come again are no overlap of windows.
+            n_known = 0 if is_own else overlap(self._keys, keys)
             tip = self._tip
             for key in keys[n_known:]:
-                tip = _step(tip, key)
+                tip = step(tip, key)
                 self._known.add(tip)
         self._known.update(paths)
         self._tip = tip
+        if is_more and paths:
+            self._row_tip = paths[-1]
         self._keys += keys[n_known:]
         new = self._systems(row) + bodies[n_known:]
-        self.messages += new
+        if new:
+            self._pieces.append([new])
         return new
 
-    def _is_said_again(self, row: Row, bodies: Sequence[Record], n_known: int) -> bool:
-        """Whether a row of one turn whose beginning is known is a turn of its own all the same."""
-        if any(body.get("role") == "assistant" for body in bodies[:n_known]):
-            return bool(row.mark) and self._is_by_turn and n_known == len(bodies)
-        if self._is_by_turn:
-            return True
-        # One question that two models were asked has two answers, and a request may be made again.
-        return not (self._holds_history or row.is_request) and self._models == {row.model}
+    def _is_own_turn(self, row: Row, bodies: list[Record], n_known: int, asked: _Asked) -> bool:
+        """Whether a row of one turn whose question was asked before is a turn of its own all the same."""
+        at = row.at if self._is_timed else None
+        if (row.row_id is not None and row.row_id in asked.row_ids) or (at is not None and at in asked.times):
+            return False
+        is_marked = (row.row_id is not None and None not in asked.row_ids) or (
+            at is not None and None not in asked.times
+        )
+        is_whole = n_known == len(bodies)
+        is_longer = not is_whole and any(body.get("role") == "assistant" for body in bodies[:n_known])
+        is_next = asked.place == self._n_rows - 1
+        is_more_of_it = is_whole or is_longer or is_grown(asked.bodies, bodies)
+        if not self._is_by_turn:
+            # One question that two models were asked has two answers, and a request may be made again.
+            if row.at is not None and row.at in asked.times:
+                return False
+            return is_marked and not is_more_of_it and not row.is_request and self._models == {row.model}
+        if is_marked:
+            return is_whole or not (is_longer or (is_next and is_more_of_it))
+        return not (is_next or is_more_of_it or asked.open_piece is not None) and asked.models == {row.model}
+
+    def _is_answered_now(self, paths: Sequence[bytes], asked: _Asked) -> bool:
+        """Whether a row answers the open question of the row before it."""
+        n_open = len(asked.bodies)
+        is_next = asked.open_piece is not None and asked.place == self._n_rows - 1
+        return is_next and n_open < len(paths) and paths[n_open - 1] == self._row_tip
+
+    def _is_late_answer(self, bodies: list[Record], n_known: int, asked: _Asked) -> bool:
+        """Whether a row answers a question that stands open, and after which others were asked."""
+        is_open = asked.open_piece is not None and asked.open_piece is not self._pieces[-1]
+        return is_open and n_known < len(bodies) and bodies[n_known - 1].get("role") == "user"
+
+    def _note(self, question: bytes, row: Row, bodies: list[Record], new: list[Record] | None) -> None:
+        """Keep what tells a row of one turn from a later one with its question."""
+        asked = self._asked.setdefault(question, _Asked(self._n_rows, bodies))
+        asked.place, asked.bodies = self._n_rows, bodies
+        asked.row_ids.add(row.row_id)
+        asked.times.add(row.at)
+        asked.models.add(row.model)
+        if bodies[-1].get("role") != "user":
+            asked.open_piece = None
+        elif new:
+            asked.open_piece = self._pieces[-1]
 
     def _systems(self, row: Row) -> list[Record]:
         """The prompt of the row, where it is another than before."""
-        systems = [message for message in row.messages if message.get("role") in _SYSTEM]
+        systems = [message for message in row.messages if message.get("role") in SYSTEM]
         said = [message.get("content") for message in systems]
         if not said or said == self._system:
             return []
         self._system = said
         return systems
-
-
-def message_key(message: Record) -> bytes:
-    """A digest of what a message says: the same for a response and for its repetition in a later request."""
-    parts = [word_of(message.get("role")), word_of(message.get("tool_call_id") or message.get("name"))]
-    content = message.get("content")
-    for block in content if type(content) is list else [content]:
-        if type(block) is not dict:
-            parts.append(json_text(block) or "")
-        elif type(block.get("text")) is str:
-            parts.append(block["text"])
-        elif word_of(block.get("type")) not in _THOUGHTS:
-            parts.append(json_text({name: value for name, value in block.items() if name not in _UNSAID}) or "")
-    calls = message.get("tool_calls")
-    for call in calls if type(calls) is list else ():
-        function = call.get("function") if type(call) is dict else None
-        called = function if type(function) is dict else {}
-        parts += [json_text(called.get(name)) or "" for name in ("name", "arguments")]
-    said = "\x1e".join(part for part in parts if part)
-    return hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=16).digest()
-
-
-def _n_asked(bodies: Sequence[Record]) -> int:
-    """How many of the messages a user typed; results of calls stand in user messages too."""
-    n_asked = 0
-    for body in bodies:
-        content = body.get("content")
-        blocks = content if type(content) is list else []
-        is_result = any(type(block) is dict and "tool_use_id" in block for block in blocks)
-        n_asked += body.get("role") == "user" and not is_result
-    return n_asked
-
-
-def _bodies(messages: Sequence[Record]) -> list[Record]:
-    return [message for message in messages if message.get("role") not in _SYSTEM]
-
-
-def _paths(bodies: Sequence[Record], seed: bytes = b"") -> list[bytes]:
-    """For each message, a digest of all up to it."""
-    path = _step(b"", seed) if seed else b""
-    paths = []
-    for body in bodies:
-        path = _step(path, message_key(body))
-        paths.append(path)
-    return paths
-
-
-def _step(path: bytes, key: bytes) -> bytes:
-    return hashlib.blake2b(path + key, digest_size=16).digest()

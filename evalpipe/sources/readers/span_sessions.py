@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Users:
     """Sessions of a file under short ids, such as numbers, which two users may bear at once.
 
-    One person's words must not be taken for another's, nor erased or kept with them. The user whose
-    trace stands first in the file keeps the bare id, so that a log that grows names its sessions as it
-    did before; those of others bear the first of their traces, which growth does not change either.
+    One person's words must not be taken for another's, nor erased or kept with them. Once there is a second
+    user, the session of each bears the first of their traces: a bare id would be another person's in another
+    file. That a file which has grown names the first user's session so is told by ``store/traces.py``.
     """
 
     def __init__(self) -> None:
@@ -63,8 +63,7 @@ class Users:
             return key
         session_id, user = self._keys[key]
         traces = self._first[session_id]
-        first = traces[user]
-        return session_id if first == min(traces.values()) else f"{session_id}{OF_USER}{first[1]}"
+        return session_id if len(traces) == 1 else f"{session_id}{OF_USER}{traces[user][1]}"
 
 
 def sessions_of(trace_id: str, spans: dict[str, Span]) -> dict[str, list[Span]]:

@@ -32,6 +32,10 @@ KINDS = ("llm", "agent", "tool", "retriever", "chain")
 _ACTS = frozenset({"llm", "agent", "tool"})
 
 
+#: Spans that are moved from one spool to another at a time; they may be too many to be held.
+_SPANS_GIVEN = 256
+
+
 @dataclass(slots=True, eq=False)
 class Span:
     """One span, whatever format it came from.
@@ -177,16 +181,26 @@ class SpanParser(GatheringParser):
                 self._nobodys.spill()
                 self.gathered.spill()
         self._pool = {}
-        for group, too_large in self._nobodys.groups():
-            for session_id, items in (*group.items(), *((one.key, one.items) for one in too_large)):
-                for item in items:
-                    self.gathered.put(self._users.key_of_nobody(session_id), item)
-            if self._nobodys.is_spilled:
-                self.gathered.spill()
+        self._give_nobodys()
         if self.is_trace_a_part and n_traces == 1:
             self._part = a_trace
         super().close()
         return self.n_records - sum(used)
+
+    def _give_nobodys(self) -> None:
+        """Gather spans that name no user with those of the first one, now that all users are known."""
+        is_spilled = self._nobodys.is_spilled
+        n_spans = 0
+        for group, too_large in self._nobodys.groups():
+            for session_id, items in (*group.items(), *((one.key, one.items) for one in too_large)):
+                for item in items:
+                    self.gathered.put(self._users.key_of_nobody(session_id), item)
+                    n_spans += len(item[1])
+                    if is_spilled and n_spans >= _SPANS_GIVEN:
+                        self.gathered.spill()
+                        n_spans = 0
+            if is_spilled:
+                self.gathered.spill()
 
     def _whole_traces(self, used: bytearray) -> Iterator[None]:
         """Fill ``traces`` with as many as can be held at a time."""
