@@ -41,7 +41,6 @@ SELECT CASE rule WHEN 'same_session' THEN 'a larger copy under the same id'
                  WHEN 'merged' THEN 'together with other parts of the session'
                  WHEN 'same_id' THEN 'the same id in ' || counted_source
                  WHEN 'same_trial' THEN 'its outcome with the steps in ' || counted_source
-                 WHEN 'same_history' THEN 'turns copied from another session of ' || counted_source
                  WHEN 'same_words' THEN 'the same words at the same time in ' || counted_source END AS counted_by,
        source AS format, n_copies AS copies, n_sessions AS sessions
 FROM analysis.session_copies

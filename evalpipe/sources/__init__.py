@@ -17,7 +17,7 @@ from evalpipe.sources.discover import (
     unread_object,
 )
 from evalpipe.sources.edge import welcome
-from evalpipe.sources.joining import Part, join_parts, without_turns
+from evalpipe.sources.joining import Part, join_parts
 from evalpipe.sources.model import Batch, Chunk, ReadOptions, SourceFile
 from evalpipe.sources.named import Source
 from evalpipe.sources.parse import parse_batch
@@ -47,5 +47,4 @@ __all__ = [
     "short_name",
     "unread_object",
     "welcome",
-    "without_turns",
 ]

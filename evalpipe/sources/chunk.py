@@ -17,7 +17,7 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import raw
 from evalpipe.sources.model import Chunk, ReadOptions
 from evalpipe.sources.said import said_digest
-from evalpipe.sources.session import END, SLOTS, START, Row, Session, TraceText, summarise, turn_keys
+from evalpipe.sources.session import END, SLOTS, START, Row, Session, TraceText, summarise
 from evalpipe.sources.times import parse_time, time_column
 
 _DAY = {"day": pl.Date()}
@@ -29,7 +29,7 @@ TRACE = {
 }  # fmt: skip
 _NO_TRACE = (None,) * len(TRACE)
 #: Columns that a log tells and an edge file does not.
-LOGGED = {**TRACE, "trial_name": pl.String(), "turn_keys": pl.List(pl.UInt64())}
+LOGGED = {**TRACE, "trial_name": pl.String()}
 _KNOWN = {
     "said_digest": pl.String(), "first_step_at": pl.Datetime("us", "UTC"), "extraction": pl.String(), **LOGGED,
 }  # fmt: skip
@@ -55,7 +55,6 @@ class _Copy:
     first_step_at: datetime | None
     trace: TraceText | None
     trial_name: str | None
-    turn_keys: list[int] | None
     values: tuple[Any, ...]
     first_row: int
 
@@ -107,7 +106,7 @@ class ChunkBuilder:
         )  # fmt: skip
         self.n_bytes += 0 if session.trace is None else len(session.trace.text)
         first_at = _first(session.rows)
-        told = (said_digest(session.rows), first_at, session.trace, session.trial_name, turn_keys(session))
+        told = (said_digest(session.rows), first_at, session.trace, session.trial_name)
         copy = _Copy(rank, start.date(), *told, values, self._n_rows)
         self._copies.setdefault(session.session_id, []).append(copy)
         self._n_rows += len(session.rows)
@@ -153,7 +152,7 @@ class ChunkBuilder:
                 (
                     *(copy.day, number, copy.said_digest, copy.first_step_at, None),
                     *_trace(copy.trace),
-                    *(copy.trial_name, copy.turn_keys, *copy.values),
+                    *(copy.trial_name, *copy.values),
                 )
                 for number, copy in copies
             ]

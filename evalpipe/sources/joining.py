@@ -94,34 +94,6 @@ def join_parts(sessions: Iterable[tuple[str, Sequence[Part], int]]) -> Chunk:
     return builder.build()
 
 
-def without_turns(part: Part, n_turns: int, until: datetime | None, parent: str) -> Chunk:
-    """A session without the turns that it repeats of the one that it goes on from.
-
-    Args:
-        part: The session.
-        n_turns: How many of its turns, from the first, are left out.
-        until: Steps of the last of them that are later stay; ``None``: none do.
-        parent: The session that they are of.
-
-    Returns:
-        A chunk of that session. It begins with the first step that is left.
-    """
-    own = pl.col("turn") > n_turns
-    if until is not None:
-        own |= (pl.col("turn") == n_turns) & (pl.col("started_at") > until).fill_null(value=False)
-    stated = part.session.row(0, named=True)
-    session = _session(stated["session_id"], [stated], [[_texts(row) for row in part.steps.select(SLOTS).rows()]])
-    session.rows = [_texts(row) for row in part.steps.filter(own).select(SLOTS).rows()]
-    session.n_messages = len(session.rows)
-    session.parent_session_id = session.parent_session_id or parent
-    times = [at for row in session.rows if (at := row[START] or row[END])]
-    session.first_at = min(times, default=_text(stated["ended_at"]))
-    session.greatest_at = _text(stated["ended_at"])
-    builder = ChunkBuilder(ReadOptions(date.min, date.max, date.min, b""))
-    builder.add_session(session, stated["source"], stated["reader_version"], stated["file_id"], session.dates(date.min))
-    return builder.build()
-
-
 def _of_spans(session_id: str, spans: list[str]) -> Session:
     source, _, native = session_id.partition(":")
     session = Session(source, native, source)

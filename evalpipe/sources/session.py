@@ -30,8 +30,6 @@ SLOTS = (
     INPUT, OUTPUT_TOKENS, CACHE_READ, CACHE_WRITE, REASONING, CACHE_WRITE_1H,
 ) = range(len(SLOTS))  # fmt: skip
 
-#: Readers of logs that give each turn an id which a copy of it under another session keeps.
-_NAME_TURNS = frozenset({"claude_code"})
 #: Text written by a person: each opens a turn.
 PERSON = frozenset({"human", "queued"})
 
@@ -211,23 +209,6 @@ def summarise(session: Session) -> dict[str, Any]:
         "text_bytes": len(content),
         "is_clock_repaired": is_clock_repaired(session),
     }
-
-
-def turn_keys(session: Session) -> list[int] | None:
-    """Each turn of a session as a number: a digest of what the log calls it, then the second it began in.
-
-    Returns:
-        The numbers in order, for a log that names its turns; else ``None``.
-    """
-    if session.session_id.partition(":")[0] not in _NAME_TURNS:
-        return None
-    keys = []
-    for row in session.rows:
-        if row[PARENT] is None and row[ORIGIN] in PERSON and row[KIND] == "user":
-            at = parse_time(row[START]) if row[START] else None
-            named = hashlib.blake2b(f"{row[STEP_ID]}|{row[START]}".encode("utf-8", "replace"), digest_size=4).digest()
-            keys.append(int.from_bytes(named, "big") << 32 | (int(at.timestamp()) if at is not None else 0) % 2**32)
-    return keys
 
 
 def _content(texts: list[str]) -> bytes:

@@ -19,11 +19,9 @@ from evalpipe.contracts.render import polars_schema
 from evalpipe.contracts.tables import TABLES
 from evalpipe.contracts.tables.raw import CONSENT_WITHDRAWN
 from evalpipe.steps.context import Context
-from evalpipe.steps.repeated import without_repeated
 from evalpipe.steps.slices import Committed, StepResult, run_days, stage_tables, total
 from evalpipe.steps.withdrawal import forget_raw
 from evalpipe.store.day_input import CopyRow, DayInput, Pick
-from evalpipe.store.histories import Repeated
 from evalpipe.store.landing import LANDED, LANDED_ONLY, group_stems
 from evalpipe.store.manifest import StagedPart
 from evalpipe.store.parts import Joined, Place
@@ -65,7 +63,6 @@ class _Task:
     joined: tuple[Joined, ...] = ()
     told: tuple[Told, ...] = ()
     withdrawn: tuple[str, ...] = ()
-    repeated: tuple[Repeated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,6 @@ def make_raw(context: Context, days: Iterable[date], inputs: Mapping[date, DayIn
                 joined,
                 item.told,
                 tuple(one.session_id for one in item.withdrawn),
-                item.repeated,
             )
             for index, (group, joined) in enumerate(work)
         ]
@@ -151,7 +147,6 @@ def _by_task(copies: Sequence[CopyRow], work: Sequence[tuple[Joined, ...]]) -> l
 
 def _kernel(task: _Task) -> _Out:
     tables = {f"raw.{name}": _collect(task, name) for name in LANDED} | _wholes(task)
-    tables |= without_repeated(tables, task.repeated)
     tables["raw.sessions"] = _with_outcomes(task, tables["raw.sessions"])
     tables |= _without_withdrawn(task, tables)
     copies = pl.DataFrame(list(task.copies), schema=polars_schema(TABLES["raw.copies"]), orient="row")

@@ -11,7 +11,6 @@ from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from evalpipe.store.histories import Repeated
 from evalpipe.store.manifest import digest_of
 from evalpipe.store.parts import Joined
 from evalpipe.store.trials import Told
@@ -36,7 +35,6 @@ class DayInput:
         n_text_bytes: Size of each part's text, for grouping parts into tasks.
         rows: Rows of each part by table, as landed.
         joined: Sessions of this day that are made of copies in several places, also on other days.
-        repeated: Turns of sessions of the day that repeat another session, where they count.
         withdrawn: Sessions of the day that a copy, also one elsewhere, says are withdrawn.
         raw_gone: Parts that have expired: what was made of them lives in the later layers only.
         text_gone: Parts of which the masked text has expired too.
@@ -51,7 +49,6 @@ class DayInput:
     joined: tuple[Joined, ...] = ()
     told: tuple[Told, ...] = ()
     withdrawn: tuple[Withdrawn, ...] = ()
-    repeated: tuple[Repeated, ...] = ()
     raw_gone: frozenset[str] = frozenset()
     text_gone: frozenset[str] = frozenset()
 
@@ -96,9 +93,6 @@ class DayInput:
             for item in self.joined
         ]
         rest += [["told", *astuple(one)] for one in self.told]
-        rest += [
-            ["repeated", one.session_id, one.n_turns, str(one.until), one.counted_session_id] for one in self.repeated
-        ]
         rest += [["withdrawn", one.session_id] for one in self.withdrawn]
         rest += [["gone", sorted(self.raw_gone), sorted(self.text_gone)]] if self.raw_gone else []
         return digest_of([*parts, *rest])

@@ -41,7 +41,7 @@ LANDED = ("sessions", "steps", "quarantine", "files", "vectors")
 LANDED_ONLY = {
     "sessions": (
         "copy", "said_digest", "first_step_at", "extraction", "spans", "span_bytes", "traces", "span_keys",
-        "span_began", "span_is_ended", "trial_name", "turn_keys",
+        "span_began", "span_is_ended", "trial_name",
     ),
     "steps": ("copy",), "vectors": ("copy",),
 }  # fmt: skip

@@ -17,8 +17,7 @@ on the day on which the first of them begins. Of traces, ``store/traces.py`` tel
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import polars as pl
@@ -26,7 +25,6 @@ import polars as pl
 from evalpipe.store.day_input import CopyRow, DayInput, Pick
 from evalpipe.store.edge import EdgeIdentity, named_alike
 from evalpipe.store.entries import RAW, TEXT, Entry, LandedPart, chosen_entries, superseded, version_key
-from evalpipe.store.histories import RULE, Repeated, repeated_histories
 from evalpipe.store.identity import same_sessions
 from evalpipe.store.parts import PLACE, Joined, Look, joined_sessions, part_rows, with_wholes
 from evalpipe.store.traces import joined_traces, named_by_trace
@@ -41,12 +39,9 @@ COPY_SCHEMA = pl.Schema({
     "said_digest": pl.String(), "n_turns": pl.Int32(), "started_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"), "is_dated": pl.Boolean(), "first_step_at": pl.Datetime("us", "UTC"),
     "extraction": pl.String(), "traces": pl.List(pl.String()), "span_bytes": pl.Int64(),
-    "trial_name": pl.String(), "consent": pl.String(), "turn_keys": pl.List(pl.UInt64()),
+    "trial_name": pl.String(), "consent": pl.String(),
 })  # fmt: skip
 
-_FIRSTS = {
-    "session_id": pl.String(), "day": pl.Date(), "stem": pl.String(), "copy": pl.Int32(), "landed_id": pl.String(),
-}  # fmt: skip
 _TEXTS = {"file_id": pl.String(), "batch": pl.String()}
 
 
@@ -80,9 +75,6 @@ def choose(
     best = with_wholes(ranked.unique("session_id", keep="first", maintain_order=True), ranked, parts)
     lost, outcomes = told_outcomes(best, same_sessions(best))
     counts = best.join(lost, on="session_id", how="anti")
-    gone_on_with, repeated = repeated_histories(_with_first_turns(counts, ranked, joined))
-    lost, outcomes = _with_histories(lost, outcomes, gone_on_with)
-    counts = counts.join(gone_on_with, on="session_id", how="anti")
     winners = _winners(counts.join(parts, on="session_id", how="anti"))
     whole = dict(counts.select("session_id", "day").iter_rows())
     joined_on: dict[date, list[Joined]] = defaultdict(list)
@@ -92,15 +84,10 @@ def choose(
     told_on: dict[date, list[Told]] = defaultdict(list)
     for one in outcomes:
         told_on[whole[one.session_id]].append(one)
-    repeated_on: dict[date, list[Repeated]] = defaultdict(list)
-    for some in repeated:
-        repeated_on[whole[some.session_id]].append(some)
     gone_on: dict[date, list[Withdrawn]] = defaultdict(list)
     for one_gone in withdrawn_sessions(ranked, lost):
         gone_on[whole[one_gone.session_id]].append(one_gone)
     copied = _copies(ranked, best, lost, parts)
-    for row_day, row in _repeats(counts, repeated):
-        copied[row_day] = tuple(sorted((*copied.get(row_day, ()), row)))
     by_day: dict[date, list[tuple[LandedPart, tuple[str, ...]]]] = defaultdict(list)
     for entry in entries:
         for part in entry.parts:
@@ -119,7 +106,6 @@ def choose(
             tuple(joined_on.get(day, ())),
             tuple(told_on.get(day, ())),
             tuple(gone_on.get(day, ())),
-            tuple(repeated_on.get(day, ())),
             gone_by,
         )
         for day in sorted(by_day.keys() | joined_on.keys())
@@ -134,7 +120,6 @@ def _day_input(
     joined: tuple[Joined, ...],
     told: tuple[Told, ...],
     withdrawn: tuple[Withdrawn, ...],
-    repeated: tuple[Repeated, ...],
     gone: Mapping[str, set[str]],
 ) -> DayInput:
     items = sorted(items, key=lambda item: item[0].stem)
@@ -150,7 +135,6 @@ def _day_input(
         joined=joined,
         told=told,
         withdrawn=withdrawn,
-        repeated=repeated,
         raw_gone=frozenset(gone[RAW].intersection(parts)),
         text_gone=frozenset(gone[TEXT].intersection(parts)),
     )
@@ -184,38 +168,6 @@ def _ranked(
         .with_columns(is_gone=pl.col("file_id").is_in(list(gone)))
         .sort(order, descending=[name == "n_messages" for name in order])
     )
-
-
-def _with_histories(
-    lost: pl.DataFrame, outcomes: Sequence[Told], gone: pl.DataFrame
-) -> tuple[pl.DataFrame, list[Told]]:
-    """Sessions that do not count, and outcomes that are told, with those that only repeat another session."""
-    heirs = dict(gone.select("session_id", "counted_session_id").iter_rows())
-    lost = lost.with_columns(pl.col("counted_session_id").replace(heirs))
-    told = [replace(one, session_id=heirs.get(one.session_id, one.session_id)) for one in outcomes]
-    return pl.concat([lost, gone]).sort("session_id"), told
-
-
-def _with_first_turns(counts: pl.DataFrame, ranked: pl.DataFrame, joined: Sequence[Joined]) -> pl.DataFrame:
-    """Sessions that count, those in parts with the turns of the part that begins them."""
-    firsts = [(one.session_id, *one.picks[0][0], one.picks[0][1]) for one in joined]
-    begun = pl.DataFrame(firsts, schema=_FIRSTS, orient="row")
-    begins = ranked.join(begun, on=list(_FIRSTS), how="semi").select("session_id", begins="turn_keys")
-    rows = counts.join(begins, on="session_id", how="left", maintain_order="left")
-    return rows.with_columns(turn_keys=pl.coalesce("begins", "turn_keys")).drop("begins")
-
-
-def _repeats(counts: pl.DataFrame, repeated: Sequence[Repeated]) -> Iterator[tuple[date, CopyRow]]:
-    """Rows of ``raw.copies`` for turns that count in another session than the one they were read in."""
-    wanted = {one.session_id for one in repeated} | {one.counted_session_id for one in repeated}
-    some = counts.filter(pl.col("session_id").is_in(list(wanted))).select(
-        "session_id", "day", "source", "file_id", "n_messages"
-    )
-    told = {row["session_id"]: row for row in some.iter_rows(named=True)}
-    for one in repeated:
-        own, counted = told[one.session_id], told[one.counted_session_id]
-        row = (one.session_id, 0, own["source"], own["file_id"], RULE, one.n_turns)
-        yield counted["day"], (*row, one.counted_session_id, counted["source"], counted["n_messages"])
 
 
 def _winners(best: pl.DataFrame) -> dict[tuple[date, str], tuple[Pick, ...]]:

@@ -59,7 +59,7 @@ def _entry(batch: Batch) -> tuple[Entry, pl.DataFrame]:
                 AT,
                 AT,
                 True,
-                *[None] * 7,
+                *[None] * 6,
             )
             for s, n, file in held
         ],

@@ -179,7 +179,6 @@ COPY_RULES = (
     "same_id",  # another source carries the same id
     "same_words",  # another source logs the same words at the same time
     "same_trial",  # the result of a trial: its outcome is in the session that another file logs
-    "same_history",  # a session that goes on from another one repeats its turns: they count in that one
 )
 
 COPIES = Table(
@@ -193,8 +192,8 @@ COPIES = Table(
         Column("copy", I32, "Rank among the copies under this id; 0 is the largest.", nullable=False, key=True, low=0),
         Column("source", S, "Reader that produced the copy.", nullable=False),
         Column("file_id", S, "Digest of the file that holds the copy; joins files.", nullable=False, sensitivity=PSEUDONYM),
-        Column("rule", S, "Why the copy does not count by itself; the steps of a 'merged' one and the outcome of a 'same_trial' are in the session. Of a 'same_history' with turns of its own the other turns only.", nullable=False, values=COPY_RULES),
-        Column("n_messages", I32, "Distinct messages of the copy; where the session counts with turns of its own, the turns that it repeats.", nullable=False, low=0),
+        Column("rule", S, "Why the copy does not count by itself; the steps of a 'merged' one and the outcome of a 'same_trial' are in the session.", nullable=False, values=COPY_RULES),
+        Column("n_messages", I32, "Distinct messages of the copy.", nullable=False, low=0),
         Column("counted_session_id", S, "Session that counts for it; joins sessions.", nullable=False, sensitivity=PSEUDONYM),
         Column("counted_source", S, "Reader of the session that counts.", nullable=False),
         Column("counted_n_messages", I32, "Distinct messages of the session that counts.", nullable=False, low=0),

@@ -167,7 +167,7 @@ def _hint(head: bytes) -> bool:
 
 READER = Reader(
     name=SOURCE,
-    version="6",
+    version="5",
     shape="lines",
     recognise=_recognise,
     hint=_hint,
