@@ -23,6 +23,7 @@ from evalpipe.contracts.metrics import BY_NAME
 from evalpipe.contracts.tables.analysis import GATES, NET_IMPROVEMENT, PAIRS
 from evalpipe.criteria.model import Criteria, GateCriterion
 from evalpipe.inference import gate
+from evalpipe.inference.gates import GATE_ALPHA
 from evalpipe.inference.two_proportions import margin_test, miettinen_nurminen
 
 _STAMP = ("as_of", "window_name", "window_start", "window_end", "measurement")
@@ -30,8 +31,6 @@ _STAMP = ("as_of", "window_name", "window_start", "window_end", "measurement")
 DECIDED = ("candidate", "baseline", "measurement", "as_of", "metric", "kind")
 #: Reason on every verdict, a pass too, whose bounds are the wider ones of a gate that is asked again.
 DECIDED_BEFORE = "decided_before"
-#: One-sided error rate of a gate (contract of ``analysis.gates``: 95 % bounds).
-GATE_ALPHA = 0.05
 
 
 def decide_gates(

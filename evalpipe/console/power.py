@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 from scipy import optimize
 
-from evalpipe.analysis.gates import GATE_ALPHA
 from evalpipe.console import show
 from evalpipe.console.entry import handled
 from evalpipe.contracts.errors import EvalpipeError
@@ -26,6 +25,7 @@ from evalpipe.inference import (
     sessions_vs_mean,
     smallest_effect_vs_mean,
 )
+from evalpipe.inference.gates import GATE_ALPHA
 
 #: Effect, as a share, below which more sessions would be needed than anybody has.
 _SMALLEST = 1e-6

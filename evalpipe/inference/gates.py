@@ -15,6 +15,8 @@ from scipy import optimize, stats
 from evalpipe.inference.model import GateResult
 from evalpipe.inference.monitor.confidence_sequence import sequence_half_width
 
+#: One-sided level of every gate.
+GATE_ALPHA = 0.05
 GATE_KINDS = ("non_inferiority", "superiority")
 MIN_DF = 4.0
 #: Power at which a gate that is asked more than once has its narrowest bounds.

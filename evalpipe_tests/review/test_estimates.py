@@ -287,11 +287,13 @@ def test_agreement_by_hand() -> None:
     assert found["agreement_lo"] < 0.7 < found["agreement_hi"]
     alike = review.agreement(reviews(said(5, yes, []), said(5, yes, [], reviewer="bea"))).row(0, named=True)
     assert (alike["agreement"], alike["kappa"]) == (1.0, None)
-    # Chance by the share of yes among all labels, 0.55: 2 x 0.55 x 0.45 (Gwet); 2 x 0.7 - 1 (Byrt and others).
-    chance = 2 * 0.55 * 0.45
+    # Chance by the share of yes among all labels, 0.55, over the labels of the guide (Gwet); Byrt and others likewise.
+    n_labels = len(review.guide().of("turn"))
+    chance = 2 * 0.55 * 0.45 / (n_labels - 1)
     assert found["ac1"] == pytest.approx((0.7 - chance) / (1 - chance))
-    assert found["pabak"] == pytest.approx(0.4)
-    assert (alike["ac1"], alike["pabak"]) == (None, None)
+    assert found["pabak"] == pytest.approx((n_labels * 0.7 - 1) / (n_labels - 1))
+    assert (alike["ac1"], alike["pabak"]) == (1.0, 1.0)
+    assert (alike["kappa_lo"], alike["kappa_hi"]) == (None, None)
     assert (found["n_reviewers"], found["alpha"]) == (2, None)
 
 
@@ -307,6 +309,24 @@ def test_where_nearly_all_items_have_one_label_kappa_alone_misleads() -> None:
     assert found["agreement"] == pytest.approx(118 / 125)
     assert found["kappa"] < 0.0
     assert found["ac1"] > 0.9
+
+
+def test_one_more_disagreement_is_less_agreement_whatever_label_it_brings() -> None:
+    yes, no, other = ["correction"], ["neutral"], ["praise"]
+    groups = [(40, yes, yes), (40, no, no), (10, yes, no), (10, no, yes), (1, yes, other)]
+
+    def coefficients(n_groups: int) -> tuple[float, float]:
+        rows = [
+            said(n, labels, [], start=100 * i, reviewer=name)
+            for i, (n, *both) in enumerate(groups[:n_groups])
+            for name, labels in zip(("ann", "bea"), both, strict=True)
+        ]
+        found = review.agreement(reviews(*rows)).filter(lang="all").row(0, named=True)
+        return found["ac1"], found["pabak"]
+
+    before, after = coefficients(4), coefficients(5)
+    assert after[0] < before[0]
+    assert after[1] < before[1]
 
 
 def test_three_reviewers_have_an_alpha_over_all_that_two_of_them_labelled() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from evalpipe.contracts.errors import EvalpipeError
+from evalpipe.settings import load
 from evalpipe.steps.analysis import make_analysis
 from evalpipe.steps.context import Context
+from evalpipe.steps.epochs import adopt
 from evalpipe.steps.land import land
 from evalpipe_tests.steps.world import DAY, make, opened, session, write
 
@@ -30,6 +32,8 @@ def test_a_window_that_mixes_keys_is_refused_until_its_older_days_are_made_anew(
         land(context, [log])
         make(context)
         assert make_analysis(context, [AS_OF], "all").made
+    settings = load(folder=tmp_path, environ={}, home=tmp_path / "home")
+    adopt(settings, {"EVALPIPE_KEY": OTHER})
     with opened(tmp_path / "home", key=OTHER) as context:
         assert context.plan().days == DAYS
         # All days are still under the old key, which is one key.

@@ -43,7 +43,7 @@ def test_a_file_parsed_anew_by_a_newer_reader_is_counted_once(tmp_path: Path, mo
         land(context, [log])
     once = _balance(tmp_path / "home")
     assert once == {"files": 1, "quarantine": 1, "read": 4, "sessions": 1}
-    for version in ("9", "10"):
+    for version in ("98", "99"):
         _bump(monkeypatch, version)
         with opened(tmp_path / "home") as context:
             land(context, [log])

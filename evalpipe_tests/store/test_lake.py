@@ -16,8 +16,7 @@ from evalpipe.contracts import render
 from evalpipe.contracts.errors import EvalpipeError
 from evalpipe.contracts.tables import TABLES
 from evalpipe.store import files
-from evalpipe.store import lake as lake_module
-from evalpipe.store.lake import Lake, stage_part
+from evalpipe.store.lake import Lake, read_part, stage_part
 from evalpipe.store.manifest import LAYOUT, Manifest, Part, SliceKey, StagedPart, contiguous
 
 DAY = date(2026, 1, 5)
@@ -68,12 +67,12 @@ def test_a_part_that_is_older_than_a_column_reads_as_null_there(tmp_path: Path) 
     later = next(c.name for c in table.columns if c.nullable)
     old = render.empty(table).clear(1).with_columns(pl.lit("s").alias("session_id")).drop(later)
     old.write_parquet(tmp_path / "p.parquet")
-    whole = lake_module._read_part(table, tmp_path / "p.parquet", None)
+    whole = read_part(table.full_name, tmp_path / "p.parquet")
     assert whole.schema == render.polars_schema(table)
-    assert lake_module._read_part(table, tmp_path / "p.parquet", [later, "session_id"]).rows() == [(None, "s")]
+    assert read_part(table.full_name, tmp_path / "p.parquet", [later, "session_id"]).rows() == [(None, "s")]
     old.drop("agent").write_parquet(tmp_path / "p.parquet")
-    with pytest.raises(EvalpipeError, match="HOME_DAMAGED"):
-        lake_module._read_part(table, tmp_path / "p.parquet", ["agent"])
+    with pytest.raises(EvalpipeError, match="CONTRACT_BROKEN"):
+        read_part(table.full_name, tmp_path / "p.parquet", ["agent"])
 
 
 def test_committing_the_same_again_changes_no_file(lake: Lake) -> None:
