@@ -36,11 +36,14 @@ WITH judged AS (
     o.n_human_turns > 0 AS is_spoken,
     o.n_tool_calls > 0 AS is_called,
     CASE WHEN o.task_id IS NOT NULL THEN 'task' WHEN o.user_id IS NOT NULL THEN 'user' ELSE 'session' END AS cluster_kind,
-    -- The domains of one benchmark count their tasks from the beginning each; an inferred scenario is no domain, and
-    -- rows that were made before the method was kept hold theirs (analysis/labels.py says the same).
+    -- The domains of one benchmark count their tasks from the beginning each; an inferred scenario is no domain. A task
+    -- goes by one rule in all its rows (analysis/labels.py says the same).
     CASE
       WHEN o.task_id IS NULL THEN o.user_id
-      WHEN coalesce(o.scenario_method, 'declared') = 'declared' THEN concat_ws('/', o.scenario, o.task_id)
+      WHEN
+        bool_or(o.scenario_method IS NULL) OVER (PARTITION BY o.source, o.task_id)
+        OR bool_and(coalesce(o.scenario_method, '') = 'declared') OVER (PARTITION BY o.source, o.task_id)
+        THEN concat_ws('/', o.scenario, o.task_id)
       ELSE o.task_id
     END AS cluster_id
   FROM signals.session_outcomes AS o

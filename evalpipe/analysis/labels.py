@@ -26,14 +26,17 @@ def with_domain(outcomes: pl.DataFrame) -> pl.DataFrame:
     """The rows with ``task_domain``, what the log declares of the work; empty where the scenario was inferred.
 
     What is inferred rests on the first message and the tools that a harness offers: attempts at one task in
-    two harnesses would be two tasks, which pair with nothing and count as independent. Rows that were made
-    before the method was kept hold their scenario, as they did.
+    two harnesses would be two tasks, which pair with nothing and count as independent. A task goes by one rule
+    in all its rows: by its scenario where all of them declare it, or where one of them was made before the method
+    was kept, as it went then.
 
     Args:
         outcomes: Rows of ``signals.session_outcomes``.
     """
-    is_declared = pl.col("scenario_method").is_null() | (pl.col("scenario_method") == "declared")
-    return outcomes.with_columns(task_domain=pl.when(is_declared).then("scenario").otherwise(pl.lit("")))
+    method, task = pl.col("scenario_method"), ["source", "task_id"]
+    is_older = method.is_null().any().over(task)
+    is_declared = (method == "declared").all().over(task)
+    return outcomes.with_columns(task_domain=pl.when(is_older | is_declared).then("scenario").otherwise(pl.lit("")))
 
 
 def version_labels(outcomes: pl.DataFrame, compare_by: Sequence[str]) -> pl.Series:

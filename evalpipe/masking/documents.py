@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from typing import Any
 
 import orjson
@@ -37,7 +38,7 @@ class Exact(float):
 def read(text: str) -> Any:
     """The document of a text, or ``NOTHING``: by the strict reader, then by the one that takes NaN and halves.
 
-    :func:`write` writes each number of it as it was; of keys that are the same, every one is kept.
+    :func:`write` writes each number of it as it was; of keys that masking has made the same, every one is kept.
     """
     try:
         document = orjson.loads(text)
@@ -65,13 +66,16 @@ def _integer(text: str) -> int | Exact:
     return Exact(text)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+def _object(pairs: list[tuple[str, Any]], out: dict[str, Any] | None = None) -> dict[str, Any]:
+    out = {} if out is None else out
+    last: dict[str, int] = {}
     for key, value in pairs:
-        name, n = key, 1
+        name, n = key, last.get(key, 1)
+        # From the number that this key had last: from 2 each time, thousands of one key would take minutes.
         while name in out:
             n += 1
             name = f"{key} {n}"
+        last[key] = n
         out[name] = value
     return out
 
@@ -83,7 +87,27 @@ def write(document: Any) -> str:
             return orjson.dumps(document, default=as_it_was).decode()
         except TypeError:  # too deep, or an integer or character that it does not know
             pass
-    return json.dumps(document, separators=(",", ":"))
+    mark, texts = f"exact-{secrets.token_hex(16)}-", list[str]()
+    written = json.dumps(_marked(document, mark, texts), separators=(",", ":"))
+    return re.sub(rf'"{mark}([0-9]+)"', lambda found: texts[int(found[1])], written) if texts else written
+
+
+def _marked(document: Any, mark: str, texts: list[str]) -> Any:
+    """A copy with a name in place of each number that Python would write otherwise; without calls of its own, since
+    such documents may nest as deep as the writer goes.
+    """
+    root = [document]
+    todo: list[tuple[Any, Any]] = [(root, 0)]
+    while todo:
+        holder, at = todo.pop()
+        value = holder[at]
+        if isinstance(value, Exact):
+            holder[at] = f"{mark}{len(texts)}"
+            texts.append(value.text)
+        elif isinstance(value, dict | list):
+            holder[at] = copy = value.copy()
+            todo += [(copy, key) for key in (copy if isinstance(copy, dict) else range(len(copy)))]
+    return root[0]
 
 
 def as_it_was(value: object) -> orjson.Fragment:

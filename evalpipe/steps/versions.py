@@ -23,7 +23,7 @@ LOGIC: dict[str, str] = {
     "masked": "3",
     "signals": "7",
     "outcomes": "9",
-    "analysis": "17",
+    "analysis": "18",
     "scorecard": "1",
 }
 

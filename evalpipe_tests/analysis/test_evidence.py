@@ -388,3 +388,28 @@ def test_the_plan_says_what_was_picked(trial: Trial, run: Run, criteria: Criteri
         "detail"
     ]
     assert "its own mix of work" in claims
+
+
+@pytest.mark.parametrize("methods", ["days", "versions", "harnesses"])
+def test_a_task_goes_by_one_rule_in_all_its_rows(
+    make_outcomes: Callable[..., pl.DataFrame], run: Callable[..., dict[str, pl.DataFrame]], criteria: Criteria,
+    methods: str,
+) -> None:  # fmt: skip
+    estimand = replace(criteria.estimand, min_sessions_per_version=1, strata=("routing_epoch",))
+    rows = [(task, model, late) for task in range(30) for model in "ab" for late in (0, 1)]
+    solved = [(7 * task) % 30 < (15 if model == "a" else 20) for task, model, _ in rows]
+    whole = make_outcomes(
+        [model for _, model, _ in rows], solved, task_id=[f"t{task}" for task, _, _ in rows], user_id=[None] * len(rows),
+        day=[FIRST_DAY + timedelta(days=20 * late) for *_, late in rows], trial=[late for *_, late in rows],
+    )  # fmt: skip
+    told = {
+        "days": ["rule" if late else None for *_, late in rows],
+        "versions": ["rule" if model == "b" else None for _, model, _ in rows],
+        "harnesses": ["rule" if model == "b" else "declared" for _, model, _ in rows],
+    }
+    mixed = whole.with_columns(scenario_method=pl.Series(told[methods], dtype=pl.String))
+    rules = replace(criteria, estimand=estimand)
+    one, other = (run(rows, rules)["analysis.net_improvement"] for rows in (whole, mixed))
+    cell = {"metric": "positive_outcome", "slice": "all", "version": "acme · a"}
+    assert one.filter(**cell)["n_users"].item() == 30
+    assert other.filter(**cell).select("n_users", "se").rows() == one.filter(**cell).select("n_users", "se").rows()

@@ -92,3 +92,50 @@ def test_a_number_that_has_no_movement_says_why(
     (told,) = movement_checks(headline_of(window, pooled))
     assert "reference" in told.detail
     assert movement_checks(headline_of(window, criteria)) == []
+
+
+def test_declared_weights_share_a_group_over_all_its_work_also_over_what_is_dropped(
+    make_outcomes: Callable[..., pl.DataFrame], run: Callable[..., dict[str, pl.DataFrame]], criteria: Criteria
+) -> None:
+    rng = np.random.default_rng(3)
+    n = 28 * 100
+    day = np.arange(n) % 28
+    is_late, is_chat, is_de = day >= 14, rng.random(n) < 0.5, rng.random(n) < 0.3
+    # Coding in English is most of coding, and only a serves it.
+    is_b = (rng.random(n) < 0.5) & (is_chat | is_de)
+    success = rng.random(n) < 0.5 + np.where(is_b & is_late, np.where(is_chat, 0.3, -0.3), 0.0)
+    outcomes = make_outcomes(
+        np.where(is_b, "b", "a").tolist(), success, day=[FIRST_DAY + timedelta(days=int(d)) for d in day],
+        scenario=np.where(is_chat, "chat", "coding").tolist(), language=np.where(is_de, "de", "en").tolist(),
+        user_id=[f"u{i:04d}" for i in range(n)],
+    )  # fmt: skip
+    estimand = replace(
+        criteria.estimand, population="fixed:spring", strata=("scenario", "language", "routing_epoch"),
+        population_weights={"scenario=chat": 0.5, "scenario=coding": 0.5}, min_support_share=0.3,
+    )  # fmt: skip
+
+    def by_hand(inside: Any) -> float:
+        kinds = [(chat, de) for chat in (True, False) for de in (True, False) if chat or de]
+        cells = [(inside & (is_chat == chat), is_de == de) for chat, de in kinds]
+        weight = np.array([0.5 * (group & of).sum() / group.sum() for group, of in cells])
+        gap = [success[g & of & is_b].mean() - success[g & of & ~is_b].mean() for g, of in cells]
+        return float(weight @ gap / weight.sum() / 2)
+
+    moved = run(outcomes, replace(criteria, estimand=estimand))["analysis.movement"].filter(version="acme · b")
+    assert moved["total"][0] == pytest.approx(by_hand(is_late) - by_hand(~is_late))
+
+
+def test_a_version_of_one_half_only_is_told(
+    make_outcomes: Callable[..., pl.DataFrame], run: Callable[..., dict[str, pl.DataFrame]], criteria: Criteria
+) -> None:
+    rng = np.random.default_rng(3)
+    n = 28 * 40
+    day = np.arange(n) % 28
+    is_b = (rng.random(n) < 0.5) & (day < 14)
+    outcomes = make_outcomes(
+        np.where(is_b, "b", "a").tolist(), rng.random(n) < 0.5,
+        day=[FIRST_DAY + timedelta(days=int(d)) for d in day], user_id=[f"u{i:04d}" for i in range(n)],
+    )  # fmt: skip
+    tables = run(outcomes, criteria)
+    assert tables["analysis.movement"].is_empty()
+    assert "both halves" in tables["analysis.diagnostics"].filter(check_name="movement")["detail"].item()

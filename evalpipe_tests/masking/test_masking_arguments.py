@@ -12,7 +12,7 @@ import pytest
 from evalpipe.contracts import render
 from evalpipe.contracts.model import Kind, Sensitivity
 from evalpipe.contracts.tables import raw
-from evalpipe.masking import MaskingKey, MaskPlan, arguments, mask_part, rekeying
+from evalpipe.masking import MaskingKey, MaskPlan, arguments, documents, mask_part, rekeying
 from evalpipe.masking.rules import default_dir, load_ruleset
 from evalpipe.signals.calls import tool_calls
 from evalpipe_tests.masking.support import KEY, frames, session
@@ -185,3 +185,25 @@ def test_untouched_numbers_and_keys_that_masking_made_the_same_stay() -> None:
     expected = f'{{"signature":null,{rest},"<SECRET:password> 2":2}}'
     assert arguments.one(given, None, "", PLAN)[0] == expected
     assert arguments.one(expected, None, "", PLAN) == (expected, ())
+
+
+@pytest.mark.parametrize(
+    "rest", ['"s":"\\ud83d"', '"n":NaN', '"exact-0":"exact-0"', '"deep":' + "[" * 200 + "]" * 200 + ',"s":"\\ud83d"']
+)
+def test_numbers_keep_their_digits_beside_what_the_strict_writer_refuses(rest: str) -> None:
+    text = '{"big":123456789012345678901234567890,"v":1.10,"far":1e400,' + rest + "}"
+    assert documents.write(documents.read(text)) == text
+
+
+def test_thousands_of_one_key_are_numbered_in_one_pass() -> None:
+    class Counted(dict):  # type: ignore[type-arg]
+        asked = 0
+
+        def __contains__(self, key: object) -> bool:
+            Counted.asked += 1
+            return super().__contains__(key)
+
+    pairs = [("<EMAIL_ADDRESS:x>", n) for n in range(500)]
+    made = documents._object(pairs, Counted())
+    assert list(made.values()) == list(range(500))
+    assert Counted.asked < 4 * len(pairs)

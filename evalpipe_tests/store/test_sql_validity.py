@@ -41,7 +41,7 @@ def _made() -> dict[str, list[Mapping[str, Any]]]:
             hard.append({"session_id": name, "signal": "objective.success" if success else "objective.failure"})
     # What does not count, though each has the signal and failed.
     outcomes += [
-        _outcome("unsettled", 0.0, is_settled=False), _outcome("unknown", None), _outcome("idle", 0.0, n_tool_calls=0, task_id="t0"),
+        _outcome("unsettled", 0.0, is_settled=False), _outcome("unknown", None), _outcome("idle", 0.0, n_tool_calls=0, task_id="t0", scenario_method="rule"),
         _outcome("s11", 0.0, measurement="m0"),
     ]  # fmt: skip
     hard += [{"session_id": name, "signal": "command_error"} for name in ("unsettled", "unknown", "idle")]

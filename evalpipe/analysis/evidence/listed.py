@@ -28,7 +28,10 @@ def listed_lines(headline: Headline) -> Iterator[Line]:
         return
     place = np.full(sample.n_versions, -1)
     place[compared] = np.arange(len(compared))
-    use = (place[sample.version] >= 0) & headline.found.kept[sample.stratum] & (sample.d > 0)
+    counted = (place[sample.version] >= 0) & headline.found.kept[sample.stratum]
+    if headline.options.population == "own_share" and (sample.d[counted] == 0).any():
+        return  # whose shares count sessions that the list does not hold
+    use = counted & (sample.d > 0)
     if (sample.d[use] != 1).any():
         return
     strata, stratum = np.unique(headline.target[sample.stratum[use]], return_inverse=True)

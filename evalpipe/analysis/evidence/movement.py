@@ -45,7 +45,7 @@ def movement_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
     if not headline.is_comparable or length < 2 or _why_none(headline):
         return
     half = (length + 1) // 2
-    earlier, later = _half(headline, days < half), _half(headline, days >= half)
+    earlier, later = _halves(headline)
     contrast = constant_contrast(headline)
     if contrast is None or not (earlier[0].any() and later[0].any()):
         return
@@ -88,6 +88,9 @@ def movement_rows(headline: Headline) -> Iterator[Mapping[str, object]]:
 def movement_checks(headline: Headline) -> list[Check]:
     """Why a number that there is has no movement; nothing where it has one."""
     why = _why_none(headline) if headline.is_comparable else ""
+    is_long = (headline.stamp.window_end - headline.stamp.window_start).days >= 1
+    if headline.is_comparable and is_long and not why and not all(weight.any() for weight, _ in _halves(headline)):
+        why = "No kind of work has all compared versions in both halves of the window: what moved is not split."
     return [Check("movement", "window", np.nan, np.nan, "unavailable", why)] if why else []
 
 
@@ -97,6 +100,12 @@ def _why_none(headline: Headline) -> str:
     if constant_contrast(headline) is None and headline.options.reference != "model":
         return "The reference weighs versions by their sessions and moves with routing itself: what moved is not split."
     return ""
+
+
+def _halves(headline: Headline) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    days = headline.days()
+    half = ((headline.stamp.window_end - headline.stamp.window_start).days + 2) // 2
+    return _half(headline, days < half), _half(headline, days >= half)
 
 
 def _half(headline: Headline, inside: Bools) -> tuple[Floats, Floats]:
@@ -115,8 +124,10 @@ def _half(headline: Headline, inside: Bools) -> tuple[Floats, Floats]:
         served, standard = tally(cell, v, k * size).reshape(k, size)[:, whole], None
         options = headline.options
         if options.standard is not None:
-            # As in the comparison: a group's weight is shared by the traffic of its strata, then merged.
-            own = tally(sample.stratum[used], v, size)
+            # As in the comparison: a group's weight is shared by the traffic of all its strata, those that the
+            # comparison drops included, then merged.
+            compared = inside & (place[sample.version] >= 0)
+            own = tally(sample.stratum[compared], headline.weight[compared], size)
             standard = tally(headline.target, standard_weights(options.standard, own), size)[whole]
         weight[whole] = estimand(served, served, "uniform", None, options.population, standard).weights[0]
     return weight, rate

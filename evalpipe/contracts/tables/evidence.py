@@ -45,7 +45,7 @@ ESTIMATORS = Table(
         Column("lo", F64, "Lower end of its 95 % interval, where it has one."),
         Column("hi", F64, "Upper end."),
         Column("ess", F64, "Effective number of sessions after weighting.", low=0.0),
-        Column("largest_smd", F64, "Largest standardized difference that weights leave between two versions in what routing is modelled by; the usual guide is 0.1. The same for all versions; ipw, aipw (its weights) and overlap only.", low=0.0),
+        Column("largest_smd", F64, "Largest standardized difference that weights leave between two versions in what routing is modelled by. The largest of many: in small groups chance alone leaves more than the usual guide of 0.1. The same for all versions; ipw, aipw (its weights) and overlap only.", low=0.0),
         Column("p", F64, "p-value of its own test, sessions assigned within strata: of exact_permutation and of seed004.net_improvement.", low=0.0, high=1.0),
         Column("p_adj", F64, "The same against the largest of all versions; exact_permutation only.", low=0.0, high=1.0),
         *_STATUS,
