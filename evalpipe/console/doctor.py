@@ -137,7 +137,7 @@ def unmatched_assignments(context: Context) -> dict[str, int]:
     days = context.lake.days("masked", context.versions.variants["masked"])
     made = [manifest for day in days if (manifest := context.lookup("masked", day)) is not None]
     sessions = context.lake.read("masked.sessions", made, columns=["session_id", "user_id"])
-    return ledger.unmatched(context.assignments, sessions)
+    return ledger.unmatched(context.settings.assignments, context.mask_plan, sessions)
 
 
 def rule_sets(context: Context) -> dict[str, int]:

@@ -7,6 +7,7 @@ the match itself (``signals/ledger.py``), masking.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -53,26 +54,24 @@ def load_assignments(path: str, plan: MaskPlan) -> pl.DataFrame:
     return with_epochs(pl.DataFrame(rows, schema=LEDGER, orient="row"))
 
 
-def unmatched(assignments: pl.DataFrame, sessions: pl.DataFrame) -> dict[str, int]:
+def unmatched(path: str, plan: MaskPlan, sessions: pl.DataFrame) -> dict[str, int]:
     """Rows of the assignment ledger that name a unit of which there is no session.
 
     Such a row says nothing, and so its unit counts as one that nobody assigned: a misspelt id, a row that
     lacks the tenant that the log names, or a unit that has not come yet.
 
     Args:
-        assignments: Rows of ``evalpipe.signals.ledger.LEDGER``.
+        path: The ledger, which :func:`load_assignments` can read.
+        plan: Makes the tokens.
         sessions: ``session_id`` and ``user_id`` of all masked sessions.
 
     Returns:
         Number of rows by unit, for units with any.
     """
-    found = {}
-    for unit, column in UNIT_COLUMN.items():
-        rows = assignments.filter(pl.col("unit") == unit, pl.col("unit_id").is_not_null())
-        missing = rows.join(sessions, left_on="unit_id", right_on=column, how="anti").height
-        if missing:
-            found[unit] = missing
-    return found
+    known = {unit: frozenset(sessions[column].drop_nulls()) for unit, column in UNIT_COLUMN.items()}
+    # A user has a token by each spelling that slices may hold; one of them is enough.
+    named = (row for row in _rows(path, _ASSIGNMENT_COLUMNS) if row["unit_id"] is not None)
+    return dict(Counter(row["unit"] for row in named if known[row["unit"]].isdisjoint(_tokens(row, plan))))
 
 
 def load_consent(path: str) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -119,23 +120,28 @@ def test_rows_of_units_without_a_session_are_counted(tmp_path: Path, plan: MaskP
         ROW,  # the log names a tenant, the row does not
         ROW | {"tenant": "acme"},
         ROW | {"unit_id": "bob"},
+        ROW | {"unit_id": "Eve@X.io"},  # found by one of the tokens of its spellings
         ROW | {"unit": "session", "unit_id": "codex:s1"},
         ROW | {"unit": "session", "unit_id": "codex:s2"},
         {**ROW, "unit_id": None},  # an arm is of whoever has its version
     ]
-    assignments = load_assignments(lines(tmp_path / "a.jsonl", *rows), plan)
-    tokens = [(plan.rekey("s", "codex:s1"), plan.rekey("u", "ann", "acme")), (plan.rekey("s", "codex:s3"), None)]
+    ledger = lines(tmp_path / "a.jsonl", *rows)
+    eve = plan.users("Eve@X.io", "")
+    assert len(eve) == 2
+    tokens = [
+        (plan.rekey("s", "codex:s1"), plan.rekey("u", "ann", "acme")), (plan.rekey("s", "codex:s3"), None),
+        (plan.rekey("s", "codex:s4"), eve[0]),
+    ]  # fmt: skip
     sessions = pl.DataFrame(tokens, schema=["session_id", "user_id"], orient="row")
-    assert unmatched(assignments, sessions) == {"user": 2, "session": 1}
-    assert unmatched(assignments.clear(), sessions) == {}
+    assert unmatched(ledger, plan, sessions) == {"user": 2, "session": 1}
 
 
 def test_the_doctor_counts_them(tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", *session("s1"))
     ledger = lines(tmp_path / "ledger.jsonl", ROW | {"unit_id": "u-1"}, ROW | {"unit_id": "u-2"})
-    with opened(tmp_path / "home") as context:
-        assert unmatched_assignments(context) == {}
+    with opened(tmp_path / "home") as opened_home:
+        assert unmatched_assignments(opened_home) == {}
+        context = replace(opened_home, settings=replace(opened_home.settings, assignments=ledger))
         land(context, [tmp_path / "log.jsonl"])
         make(context, "raw", "masked")
-        context.__dict__["assignments"] = load_assignments(ledger, context.mask_plan)
         assert unmatched_assignments(context) == {"user": 1}
